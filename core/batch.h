@@ -1,16 +1,16 @@
-// A batch: sequences that are computed together. data/ makes it on the CPU, models/ take it, and `to` (cuda/device/device.h) moves it to a
+// A batch: sequences that are computed together. data/ makes it on the CPU, models/ uses it, and `to` (cuda/device/device.h) moves it to a
 // device. A training step uses one Batch per micro-batch.
 #pragma once
 #include "core/tensor.h"
 
 namespace ricci {
 
-inline constexpr int64_t kNoTarget = -1;  // is not scored
+inline constexpr int64_t kNoTarget = -1;  // not scored
 
 struct Batch {
-  Tensor ids_bc;       // i64 [b c]: tokens; a sequence that is shorter than the batch ends with zeros
-  Tensor targets{};    // i64 [b c]: the token after each; for a classifier [b]: the label. Only the loss reads them
-  Tensor lengths_b{};  // i64 [b], 0 .. c: positions from there on are padding and are not read; empty without padding
+  Tensor ids_bc;       // i64 [b c]: tokens; shorter sequences end with zeros
+  Tensor targets{};    // i64 [b c]: the token after each; for a classifier [b]: the label. Only the loss uses them
+  Tensor lengths_b{};  // i64 [b], 0 .. c: positions from there on are padding and are ignored; empty without padding
   int64_t scored = 0;  // targets other than kNoTarget; the loss is the mean over them
 };
 

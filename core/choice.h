@@ -1,4 +1,4 @@
-// Enums with names for run files and command lines. The names are written once, after the enum, because a second list would be forgotten:
+// Enums with names for run files and command lines. The names are written once, after the enum:
 //   enum class Norm : uint8_t { pre, post };
 //   constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 #pragma once
@@ -24,9 +24,9 @@ concept Choice = std::is_enum_v<E> && sizeof(E) == 1 && requires(E e) {
 
 template <Choice E> const char* name_of(E value) { return choices(value)[static_cast<size_t>(value)]; }
 
-// A list of choices, such as the mixer of each layer; a single choice is a list of one.
+// A list of choices, such as the mixer of each layer. A single choice is a list of one.
 template <Choice E> struct ChoiceList {
-  std::vector<uint8_t> numbers;  // as ChoiceListMember has them
+  std::vector<uint8_t> numbers;  // as in ChoiceListMember
 
   ChoiceList(E one) : numbers{static_cast<uint8_t>(one)} {}
   ChoiceList(std::initializer_list<E> all) {

@@ -1,4 +1,4 @@
-// Reads the letters of DIMS from the text of its arguments and checks every input against those before it.
+// Reads the letters of DIMS from the text of its arguments and checks each input against the earlier ones.
 #include "core/dims.h"
 
 #include <string_view>
@@ -16,7 +16,7 @@ struct Index {
   int64_t fixed = 0;
 };
 
-// Takes the first index off a suffix that is not empty.
+// Removes the first index of a suffix that is not empty.
 Index take_index(std::string_view& suffix) {
   Index index;
   size_t digits = 0;
@@ -27,7 +27,7 @@ Index take_index(std::string_view& suffix) {
   return index;
 }
 
-// Takes the first name off "merged(x_rd), w_fd": "x_rd".
+// Removes and returns the first name of "merged(x_rd), w_fd": "x_rd".
 std::string_view take_name(std::string_view& rest) {
   const size_t comma = rest.find(',');
   std::string_view name = rest.substr(0, comma);
@@ -46,7 +46,7 @@ Shape merged_to(int rank, const Shape& shape) {
   return merged;
 }
 
-// One input: its name, the indices of its suffix, and its shape with merged indices.
+// An input: its name, the indices of its suffix, and its shape with merged indices.
 struct Named {
   std::string_view name, suffix;
   const DimsInput* input = nullptr;

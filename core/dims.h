@@ -1,12 +1,12 @@
 // The suffix of a tensor's name lists its indices: x_bcd has batch, context and width. A public op checks all its inputs in its first line,
-// because a wrong shape would otherwise only show as wrong numbers:
+// before a wrong shape can lead to wrong numbers:
 //   const Dims n = DIMS(merged(x_rd), w_fd, optional(bias_f));
 // DIMS reads the letters from the argument names and binds each letter to its extent: n['d'] is the width. It throws if a tensor is empty,
-// if its elements are not floating-point numbers, and if two tensors disagree about an index, a dtype or a device:
+// if its elements are not floating-point numbers, or if two tensors disagree about an index, a dtype or a device:
 //   linear: index d is 3 in x_rd[10 3] but 4 in w_fd[7 4]
 //   linear: x_rd is f32 on cpu, w_fd bf16 on cpu
-// A number in the suffix is a fixed extent: x_b12ac has the indices b, 12, a, c. A name without a suffix allows any shape.
-// A function around the name allows more, as optional() does above.
+// A number in the suffix is a fixed extent: x_b12ac has the indices b, 12, a, c. A name without a suffix allows any shape. A function
+// around the name allows more, as optional() does above.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -17,7 +17,7 @@ namespace ricci {
 
 std::string show(const Shape& shape);  // "[2 5 3]"
 
-// One input of an op, and the demands on it.
+// One input of an op and its requirements.
 struct DimsInput {
   DimsInput(const Tensor& t) : tensor(&t) {}
   DimsInput(const Tensor* t) : tensor(t) {}
@@ -28,12 +28,12 @@ struct DimsInput {
   bool may_be_empty = false;
   bool merges = false;
 };
-// Allows an empty tensor. It is then not checked and binds no letter.
+// Allows an empty tensor. It is not checked and binds no letter.
 inline DimsInput optional(DimsInput input) {
   input.may_be_empty = true;
   return input;
 }
-// Demands i64 elements.
+// Requires i64 elements.
 inline DimsInput i64(DimsInput input) {
   input.elements = DimsInput::Elements::i64;
   return input;
@@ -43,8 +43,8 @@ inline DimsInput any_dtype(DimsInput input) {
   input.elements = DimsInput::Elements::any;
   return input;
 }
-// Allows more leading indices; they count as one: merged(x_rd) takes x [10 3] and x [2 5 3], and r is 10 for both. Inputs that are merged
-// into the same letter must have the same leading indices.
+// Allows more leading indices, merged into one: for merged(x_rd), r is 10 for x [10 3] and x [2 5 3]. Inputs that are merged into the same
+// letter must have the same leading indices.
 inline DimsInput merged(DimsInput input) {
   input.merges = true;
   return input;

@@ -1,5 +1,5 @@
-// The element types of tensors: C++ types for kernels, and the enum Dtype, because the type of a tensor is known only at run time.
-// f16 is missing. bf16 has the range of f32, so small gradients do not become 0, and the loss needs no scaling.
+// The element types of tensors: C++ types for kernels, and the enum Dtype for run time. f16 is missing. bf16 has the range of f32, so small
+// gradients do not become 0, and the loss needs no scaling.
 #pragma once
 #include <cstdint>
 
@@ -12,12 +12,12 @@
 
 namespace ricci {
 
-// For kernels, because they cannot call std::min and std::max. With NaN the result can be either one: math::min (cuda/math.h) keeps NaN.
+// Kernels cannot call std::min and std::max. With NaN the result is either one; math::min (cuda/math.h) keeps NaN.
 template <class T> HD constexpr T min(T a, T b) { return a < b ? a : b; }
 template <class T> HD constexpr T max(T a, T b) { return a > b ? a : b; }
 template <class T> HD constexpr T between(T low, T x, T high) { return max(low, min(x, high)); }  // low, if high is below it
 
-// The upper half of an f32, rounded to nearest even. It is for storage only; arithmetic happens in f32.
+// The upper half of an f32, rounded to nearest even. For storage only: arithmetic uses f32.
 struct bf16 {
   uint16_t bits;
 
@@ -52,10 +52,10 @@ template <> inline constexpr Dtype dtype_of<double> = Dtype::f64;
 template <> inline constexpr Dtype dtype_of<bf16> = Dtype::bf16;
 template <> inline constexpr Dtype dtype_of<int64_t> = Dtype::i64;
 
-// The dtype of accumulators and optimizer state: f64 for f64, otherwise f32, because bf16 would lose small changes.
+// The dtype of accumulators and optimizer state: f64 for f64, else f32. bf16 would lose small changes.
 inline Dtype sums_of(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
 
-// The C++ type of accumulators: float for bf16, otherwise T itself.
+// The C++ type of accumulators: float for bf16, else T.
 template <class T> struct AccumulatorOf { using Type = T; };
 template <> struct AccumulatorOf<bf16> { using Type = float; };
 template <class T> using Accumulator = typename AccumulatorOf<T>::Type;

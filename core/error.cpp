@@ -19,7 +19,7 @@ std::string one_line(std::string_view text, size_t most) {
   for (size_t i = 0; i < line.size(); ++i) {
     const auto byte = [&](size_t position) { return position < line.size() ? static_cast<unsigned char>(line[position]) : 0; };
     if (byte(i) < 32 || byte(i) == 127) line[i] = ' ';
-    const bool is_c1 = byte(i) == 0xc2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xa0;  // U+009B starts an escape sequence as ESC [ does
+    const bool is_c1 = byte(i) == 0xc2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xa0;  // U+009B starts an escape sequence, like ESC [
     if (is_c1) line[i] = line[i + 1] = ' ';
   }
   return text.size() <= most ? line : line + "...";

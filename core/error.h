@@ -1,5 +1,5 @@
-// Errors are exceptions that carry values: fail("matmul: index {} is {} but {}", {'k', 3, 4}).
-// The pattern is formatted in error.cpp, because a formatting library would slow down the compilation of every kernel file.
+// Errors are exceptions that carry values: fail("matmul: index {} is {} but {}", {'k', 3, 4}). error.cpp formats the pattern. Including a
+// formatting library here would slow down the compilation of every kernel file.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace ricci {
 
-// Thrown for everything that a user can cause: bad input, bad shapes, bad files. The text is one line.
+// Thrown for every mistake of a user: bad input, bad shapes, bad files. The text is one line.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -32,7 +32,7 @@ struct ErrorValue {
 // Replaces each {} by the next value. {:.3g} and the like work as in fmt.
 std::string format_message(const char* pattern, std::initializer_list<ErrorValue> values);
 
-// A text from outside for a message: control characters become blanks, because a terminal would obey them, and a long text ends in "...".
+// A text from outside for a message. Control characters become blanks, since a terminal would obey them. A long text ends in "...".
 std::string one_line(std::string_view text, size_t most = 60);
 
 [[noreturn]] void fail(const char* pattern, std::initializer_list<ErrorValue> values = {});

@@ -1,4 +1,4 @@
-// Checks the bounds of the keys. The messages name the allowed numbers, because otherwise a user has to look them up.
+// Checks the bounds of the keys. The messages name the allowed numbers.
 #include "core/fields.h"
 
 #include <cmath>

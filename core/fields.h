@@ -1,10 +1,9 @@
 // The keys of a config struct: one function names each member once, with its description and its bounds. The defaults are in the struct.
-// Reading, printing, checking, comparing and --help-config all use this list, because a key that is declared in two places gets two
-// meanings:
+// Reading, printing, checking, comparing and --help-config all use this list:
 //   inline void visit_fields(SdpConfig& c, const Fields& field) {
 //     field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
 //   }
-// when() is for keys that only some choices read:
+// when() is for keys that only some choices use:
 //   visit_fields(c.sdp, field.when(c.mixer == MixerKind::sdp, "mixer: sdp"));
 #pragma once
 #include <cstdint>
@@ -25,10 +24,10 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// Numbers by name, in the order of a run file: {tok: 0.1, head: 2}.
+// Numbers by name, in the order of the run file: {tok: 0.1, head: 2}.
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
-// A member that is an enum with names (core/choice.h), as the number of its name.
+// An enum member with names (core/choice.h), as the index of its name.
 struct ChoiceMember {
   uint8_t* number;
   std::vector<const char*> names;
@@ -40,7 +39,7 @@ struct ChoiceListMember {
   std::vector<const char*> names;
 };
 
-// A member of a config. In a run file a single value counts as a list of one, and null as an empty list, mapping or optional. Ranges are
+// A member of a config. In a run file a single value means a list of one, and null means an empty list, mapping or optional. Ranges are
 // "0:8, 8:256" or [[0, 8], [8, 256]].
 using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::optional<bool>*,
     std::vector<std::string>*, std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, NamedNumbers*, ChoiceMember,
@@ -59,7 +58,7 @@ template <class Member> FieldValue field_value(Member& member) {
   }
 }
 
-// The numbers that a key allows; in a list or mapping, for each of its numbers.
+// The numbers that a key allows; in a list or mapping, for each number.
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool has_low = true, has_high = true;  // whether the bound itself is allowed
@@ -69,11 +68,11 @@ struct Field {
   std::string key = {};  // dotted
   FieldValue value = {};
   const char* description = "";
-  const char* group = "";                            // the task that it belongs to; a heading of --help-config
-  std::string by = {};                               // the choice that reads it: "mixer: sdp"; empty if all do
+  const char* group = "";                            // the task it belongs to; a heading of --help-config
+  std::string by = {};                               // the choice that uses it: "mixer: sdp"; empty if all do
   bool is_read = true;                               // true if the current config uses this key
-  bool is_deciding = false;                          // stored first, because other keys and their defaults depend on it
-  bool is_free = false;                              // a run can resume with another value, because the training does not depend on it
+  bool is_deciding = false;                          // stored first; other keys and their defaults depend on it
+  bool is_free = false;                              // a resumed run can have a different value
   bool follows_choices = false;                      // a preset or a family gives its default; null in a run file means that default
   bool (*names_file)(const std::string&) = nullptr;  // true for values that are paths; in a run file they start at its folder
   Bounds bounds = {};
@@ -93,7 +92,7 @@ struct Field {
   Field& below_one() { return within({.low = 0, .high = 1, .has_high = false}); }
 };
 
-// Appends keys to a list. The members must outlive it. The functions below return a copy that gives each of its keys some properties.
+// Appends keys to a list. The members must outlive it. The functions below return a copy that gives its keys some properties.
 class Fields {
  public:
   explicit Fields(std::vector<Field>& all) : all_(&all) {}
@@ -103,7 +102,7 @@ class Fields {
     field.key += key;
     return field.with(&Field::value, field_value(member)).with(&Field::description, description);
   }
-  // For keys that only some choices read; `by` names these.
+  // For keys that only some choices use; `by` names the choices.
   Fields when(bool is_read, const std::string& by) const { return with(&Field::is_read, first_.is_read && is_read).with(&Field::by, by); }
   // For the keys of a section: their names start with "NAME.".
   Fields section(const char* name) const { return with(&Field::key, first_.key + name + "."); }

@@ -1,4 +1,4 @@
-// The parser of JSON with limits, and JSON that is safe to print.
+// The JSON parser with limits, and JSON that is safe to print.
 #include "core/json.h"
 
 #include <unordered_set>
@@ -9,8 +9,8 @@
 namespace ricci {
 namespace {
 
-// Builds a value from the events of the parser. It is our own, because the library's builder searches all members of an object whenever it
-// adds one: that takes minutes for a vocabulary.
+// Builds a value from the parser's events. The library's builder searches all members of an object whenever it adds one, minutes for a
+// vocabulary.
 class JsonBuilder final : public Json::json_sax_t {
  public:
   JsonBuilder(const std::string& name, std::string_view text, const JsonLimits& limits) : name_(name), text_(text), limits_(limits) {}
@@ -75,7 +75,7 @@ class JsonBuilder final : public Json::json_sax_t {
   void check_keys(const std::vector<std::string>& keys) const {
     std::unordered_set<std::string_view> seen(keys.size());
     for (const std::string& key : keys)
-      if (!seen.insert(key).second) fail("{}: the key {} occurs twice in one object", {name_, one_line(quoted_json(key))});
+      if (!seen.insert(key).second) fail("{}: duplicate key {} in one object", {name_, one_line(quoted_json(key))});
   }
 
   const std::string& name_;
@@ -90,7 +90,7 @@ class JsonBuilder final : public Json::json_sax_t {
 
 Json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits) {
   if (static_cast<int64_t>(text.size()) > limits.bytes) fail("{}: {} bytes, at most {} are read", {name, text.size(), limits.bytes});
-  if (const size_t zero = text.find('\0'); zero != text.npos)  // the parser would take it for the end
+  if (const size_t zero = text.find('\0'); zero != text.npos)  // for the parser this would be the end
     fail("{}: not JSON: fault at byte {} of {}", {name, zero + 1, text.size()});
   JsonBuilder builder(name, text, limits);
   if (!Json::sax_parse(text, &builder)) fail("{}: these {} bytes are not JSON", {name, text.size()});

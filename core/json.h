@@ -1,5 +1,5 @@
-// JSON. The values are nlohmann's. Texts from outside are parsed with limits, because a small text can cost much memory or a deep
-// recursion. Members are read by type, because an error must name the file, the member and the value found.
+// JSON. The values are nlohmann's. Texts from outside are parsed with limits. A small text can cost much memory or a deep recursion.
+// Members are read by type, and an error names the file, the member and the value found:
 //   const Json config = read_json("config.json");
 //   const auto heads = read_member<int64_t>(config, "n_head", "config.json");   // config.json: n_head: "12", expected an integer
 // Only this header includes nlohmann's, and no header that a .cu file sees includes this one.
@@ -21,14 +21,14 @@ namespace ricci {
 
 using Json = nlohmann::ordered_json;  // members stay in the order of the text, or in the order they were added
 
-// A text beyond one of these is an error.
+// A text beyond a limit is an error.
 struct JsonLimits {
   int64_t bytes = 64 << 20;
   int depth = 16;            // levels of arrays and objects
   int64_t values = 1 << 22;  // strings, numbers, arrays, objects
 };
-// Integers beyond 64 bits become doubles. Errors, with the name in front: more bytes, levels or values than the limits, a key twice in an
-// object, not JSON, with the byte of the fault.
+// Integers beyond 64 bits become doubles. Errors start with the name: bytes, levels or values exceed the limits; an object has a duplicate
+// key; the text is not JSON, with the byte of the fault.
 Json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits = {});
 // A file with one object, at most 16 MiB and 32 levels deep. Errors name the file.
 Json read_json(const std::string& path);
@@ -40,11 +40,11 @@ template <class... Keys> const Json& member(const Json& object, std::string_view
 }
 
 // JSON that is safe to print: control characters are escaped, and bytes that are not UTF-8 become U+FFFD. One line if `indent` is negative.
-// Files with a checksum, such as tokenizer.json, use value.dump(), because their bytes must stay as they always were.
+// Files with a checksum, such as tokenizer.json, use value.dump() to keep their bytes.
 std::string to_text(const Json& value, int indent = -1, bool ascii = false);
 std::string quoted_json(std::string_view text);
 
-// True if the value is a T, and a T in words for errors. T is bool, int64_t, double, std::string, std::vector<std::string> or
+// Whether the value is a T, and the name of T for errors. T is bool, int64_t, double, std::string, std::vector<std::string> or
 // std::map<std::string, std::string>.
 template <class T> std::pair<bool, const char*> check_type(const Json& value) {
   const auto are_texts = [&] { return std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_string(); }); };
@@ -55,11 +55,11 @@ template <class T> std::pair<bool, const char*> check_type(const Json& value) {
   else if constexpr (std::is_same_v<T, std::vector<std::string>>) return {value.is_array() && are_texts(), "a list of texts"};
   else return {value.is_object() && are_texts(), "names with texts"};
 }
-// The value as T, or nothing if it has another type.
+// The value as T, or nothing if it has a different type.
 template <class T> std::optional<T> as(const Json& value) {
   return check_type<T>(value).first ? std::optional<T>(value.get<T>()) : std::nullopt;
 }
-// The member as T, or nothing if it is missing or null. Error: it has another type. `where` is the name of the file.
+// The member as T, or nothing if it is missing or null. Error: it has a different type. `where` is the file name.
 template <class T> std::optional<T> read_member(const Json& object, const char* key, const std::string& where) {
   const Json& value = member(object, key);
   if (const auto [fits, expected] = check_type<T>(value); !fits && !value.is_null())

@@ -7,13 +7,13 @@
 
 namespace ricci {
 
-// The optimal string alignment distance, in bytes: the least number of slips that turn a into b, each a letter inserted, removed or
-// replaced, or two adjacent ones swapped.
+// The optimal string alignment distance, in bytes: the least number of edits that turn a into b. An edit inserts, removes or replaces a
+// letter, or swaps two adjacent ones.
 size_t edit_distance(std::string_view a, std::string_view b);
-// True if a word of this length is probably a typing error for another at this distance: at most one letter in four is wrong.
+// True if a word of this length is probably a misspelling at this distance (at most one letter in four is wrong).
 bool is_near(size_t distance, size_t letters);
 
-// The known word at the least distance, the first of equals. Empty if none is near.
+// The nearest known word, the first of equals. Empty if none is near.
 std::string nearest_of(std::string_view word, const std::vector<std::string>& known);
 // That word as the end of a message: ", the nearest is 'heads'". Empty if none is near.
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known);

@@ -1,6 +1,5 @@
-// Philox4x32-10, a random number generator that counts: the i-th number is a function of (seed, stream, i), and not of the number before.
-// It is used because every thread and device can then compute any number by itself, with the same bits. J. Salmon et al., "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011.
+// Philox4x32-10, a counter-based random number generator: the i-th number is a function of (seed, stream, i), not of earlier numbers. Every
+// thread and device can compute any number, with the same bits. J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once
 #include <cstdint>
 
@@ -8,8 +7,8 @@
 
 namespace ricci {
 
-// Two generators with different (seed, stream) are independent. bits, uniform and uniform_f64 read the same blocks in different ways, so
-// code that needs two of them takes two streams.
+// Two generators with different (seed, stream) are independent. bits, uniform and uniform_f64 use the same blocks in different ways, so
+// code that needs two of them needs two streams.
 struct Philox {
   uint64_t seed;
   uint64_t stream;
@@ -44,7 +43,7 @@ struct Philox {
   }
 
  private:
-  // A 32-bit word of the state, and the halves of its product with a constant. Vectors multiply 64-bit lanes at once.
+  // A 32-bit word of the state, and the halves of its product with a constant. Vectors multiply 64-bit lanes.
 #ifdef __CUDA_ARCH__
   using Word = uint32_t;
   HD static Word product_low(Word a, uint32_t b) { return a * b; }
@@ -60,7 +59,7 @@ struct Philox {
   struct State {
     Word v0, v1, v2, v3;
   };
-  // A recursion and not a loop, because a loop over i that calls block(i) vectorises only if it has no loop inside.
+  // Recursive. A loop over i that calls block(i) is vectorised only if block has no loop inside.
   template <int Count> HD static Block rounds(const State& s, Word key0, Word key1) {
     if constexpr (Count == 0) {
       return {{uint32_t(s.v0), uint32_t(s.v1), uint32_t(s.v2), uint32_t(s.v3)}};
@@ -76,23 +75,23 @@ struct Philox {
 
 // ---- The random numbers of ops (dropout)
 
-// A generator that an op hands to its kernel. `base` is for kernels that a CUDA graph launches again and again with the same arguments
-// (cuda/device/graph.h): they would draw the same numbers each time if the number of the stream did not depend on memory.
+// A generator that an op passes to its kernel. `base` is for kernels that a CUDA graph launches repeatedly with the same arguments
+// (cuda/device/graph.h): they sample new numbers only if the stream index depends on memory.
 struct PhiloxSource {
   uint64_t seed = 0, stream = 0;
   const uint64_t* base = nullptr;  // added to the stream, if it is not null
   HD Philox philox() const { return {seed, base ? *base + stream : stream}; }
 };
 
-// Every op that draws takes a new stream of this thread's state. The state is a few numbers, so recompute() can go back to it and draw the
-// same numbers again.
+// Every op that samples takes a new stream of this thread's state. recompute() restores the state, a few numbers, and samples the same
+// numbers again.
 struct RandomState {
   uint64_t seed = 0;
   uint64_t next_stream = 0;
-  // The number of the micro-batch in its batch. An op draws by an element's position in the whole batch, because a batch and its
-  // micro-batches must get the same dropout.
+  // The index of the micro-batch in its batch. An op samples by an element's position in the full batch, so a batch and its micro-batches
+  // get the same dropout.
   uint64_t micro_batch = 0;
-  const uint64_t* base = nullptr;  // on the device that draws
+  const uint64_t* base = nullptr;  // on the device that samples
   bool operator==(const RandomState&) const = default;
 };
 
@@ -100,7 +99,7 @@ inline constinit thread_local RandomState random_state_of_thread{};
 
 inline RandomState random_state() { return random_state_of_thread; }
 inline void set_random_state(RandomState state) { random_state_of_thread = state; }
-// Restores the state when it is destroyed.
+// Restores the state when destroyed.
 struct SavedRandomState {
   RandomState state = random_state();
   void restore() const { set_random_state(state); }

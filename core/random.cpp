@@ -1,4 +1,4 @@
-// Draws on Philox blocks: Box-Muller, multiply-and-reject, a Feistel network with cycle walking.
+// Sampling with Philox blocks: Box-Muller, multiply-and-reject, a Feistel network with cycle walking.
 #include "core/random.h"
 
 #include <bit>
@@ -15,7 +15,7 @@ struct NormalPair {
   double even, odd;
 };
 
-// z(2 pair) and z(2 pair + 1): the two coordinates of a point with a normal distribution in the plane.
+// z(2 pair) and z(2 pair + 1): the coordinates of a point with a normal distribution in the plane.
 NormalPair normal_pair(const Philox& random, uint64_t pair) {
   const Philox::Block b = random.block(pair);
   const double u = 1 - Philox::unit_f64(b.v[0], b.v[1]);  // in (0, 1]
@@ -23,7 +23,7 @@ NormalPair normal_pair(const Philox& random, uint64_t pair) {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-// Any function of (x, key) that looks random would do; this is the finish of SplitMix64.
+// Any function of (x, key) that looks random would do. This is the last step of SplitMix64.
 uint64_t mix(uint64_t x, uint64_t key) {
   x += key;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -63,8 +63,7 @@ template void fill_normal(double*, int64_t, double, double, const Philox&, uint6
 template void fill_uniform(float*, int64_t, double, double, const Philox&, uint64_t);
 template void fill_uniform(double*, int64_t, double, double, const Philox&, uint64_t);
 
-// The high word of bits * n is an index; 2^64 mod n of the 2^64 products are rejected, because otherwise some indices would have one more
-// than others.
+// The high word of bits * n is an index. 2^64 mod n of the 2^64 products are rejected. They would make some indices more likely.
 uint64_t index_below(uint64_t n, const Philox& random, uint64_t i) {
   if (n == 0) fail("index_below: n is 0, expected at least 1");
   const uint64_t rejected = (0 - n) % n;

@@ -1,5 +1,5 @@
-// Random numbers for the host: normal and uniform values, indices, permutations. Each is a function of (generator, i), because then a run
-// can resume anywhere without drawing the numbers before. They are computed in f64 with the C library's log, sin and cos, then rounded.
+// Random numbers for the host: normal and uniform values, indices, permutations. Each is a function of (generator, i), so a run can resume
+// anywhere without sampling the earlier numbers. They are computed in f64 with the C library's log, sin and cos, then rounded.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -9,18 +9,18 @@
 namespace ricci {
 
 // x[k] = mean + deviation * z(first + k) with independent standard normal z(0), z(1), ... (G. Box and M. Muller, 1958).
-// Filling in pieces, in any order, gives the same values. Errors: n or deviation negative.
+// Filling in parts, in any order, gives the same values. Errors: n or deviation is negative.
 template <std::floating_point T> void fill_normal(T* x, int64_t n, double mean, double deviation, const Philox& random, uint64_t first = 0);
 
-// x[k] = low + (high - low) * random.uniform_f64(first + k), in [low, high). Errors: n negative, low above high.
+// x[k] = low + (high - low) * random.uniform_f64(first + k), in [low, high). Errors: n is negative, low is above high.
 template <std::floating_point T> void fill_uniform(T* x, int64_t n, double low, double high, const Philox& random, uint64_t first = 0);
 
 // The i-th of independent indices in [0, n), all exactly equally likely. Error: n is 0.
 // D. Lemire, "Fast random integer generation in an interval", TOMACS 2019.
 uint64_t index_below(uint64_t n, const Philox& random, uint64_t i);
 
-// A random order of 0, 1, ..., n - 1: permutation(i) is the i-th element. It is computed and not stored, because n can be billions. A
-// Feistel network permutes the numbers below a power of two >= n; a result that is not below n is sent through it again.
+// A random order of 0, 1, ..., n - 1: permutation(i) is the i-th element. It is computed, not stored, for n up to billions. A Feistel
+// network permutes the numbers below a power of two >= n. A result that is not below n is sent through it again.
 class Permutation {
  public:
   Permutation(uint64_t n, uint64_t seed);

@@ -1,5 +1,5 @@
-// The parts of a Tensor: its shape, and counted memory on a device. They are not in core/tensor.h, because most code needs only Tensor
-// itself. The memory is freed when the last tensor that uses it is destroyed.
+// The parts of a Tensor: its shape, and counted memory on a device. Most code needs only core/tensor.h. The memory is freed when the last
+// tensor that uses it is destroyed.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -33,7 +33,7 @@ class Shape {
   int64_t extent_[kMaxRank] = {};
 };
 
-// As a default argument: the place in the source that called the function.
+// As a default argument: the source line of the call.
 struct CallSite {
   const char* function = __builtin_FUNCTION();
   const char* file = __builtin_FILE();
@@ -47,7 +47,7 @@ struct Storage {
   int64_t references;
   Device device;
   uint64_t version;         // writes so far; Tape::backward compares it to find values that changed after they were recorded
-  const char* writer_file;  // the place of the last write
+  const char* writer_file;  // source file of the last write
   int writer_line;
   int64_t counted;  // for a dry run (core/memory/dry_run.h), else negative
 
@@ -61,7 +61,7 @@ struct Storage {
 
 void release_storage(Storage* storage);  // core/memory/memory.cpp
 
-// A counted reference to a Storage, or to none. It is not std::shared_ptr, because every kernel file would then include <memory>.
+// A counted reference to a Storage, or to none. std::shared_ptr would include <memory> into every kernel file.
 class StorageOwner {
  public:
   StorageOwner() = default;

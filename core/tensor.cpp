@@ -23,7 +23,7 @@ void Shape::push_back(int64_t extent) {
   extent_[rank_++] = extent;
 }
 
-// The bytes of a tensor. An extent of 0 counts as 1 in the check: then the product of any extents of a tensor fits an int64_t as well.
+// The bytes of a tensor. An extent of 0 counts as 1 in the check, so any product of the tensor's extents fits an int64_t.
 static int64_t checked_bytes(const Shape& shape, Dtype dtype) {
   int64_t bytes = size_of(dtype);
   for (int i = 0; i < shape.rank(); ++i)
@@ -52,7 +52,7 @@ Tensor Tensor::reshaped(const Shape& shape) const {
 Tensor Tensor::rows(int64_t first, int64_t count) const {
   require_unrecorded("rows", "slice");
   if (shape_.rank() == 0 || first < 0 || count < 0 || count > shape_[0] - first)
-    fail("rows: {} rows from {} on are not all in {}", {count, first, show(shape_)});
+    fail("rows: {} rows from row {} on do not fit in {}", {count, first, show(shape_)});
   Tensor t = *this;
   t.shape_.set(0, count);
   t.offset_ += shape_[0] ? first * (bytes() / shape_[0]) : 0;

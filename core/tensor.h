@@ -1,6 +1,5 @@
 // A Tensor is a small value: a shape, an element type, a device, and memory that copies of the tensor share. Its elements are always
-// contiguous, in row-major order, because every kernel can then be written without strides.
-// This header includes nothing heavy, because every file sees it.
+// contiguous, in row-major order, so kernels need no strides. Every file includes this header, so it includes nothing heavy.
 #pragma once
 #include "core/dtype.h"
 #include "core/storage.h"
@@ -10,7 +9,7 @@ namespace ricci {
 class Tensor {
  public:
   Tensor() = default;  // empty: it has no memory, and is false as a condition
-  // The elements are not set. Errors: the device is not available; out of memory, with the name of the caller.
+  // The elements are not set. Errors: the device is not available; out of memory, with the caller's name.
   explicit Tensor(Shape shape, Dtype dtype = Dtype::f32, Device device = Device::cpu, CallSite caller = {});
   explicit operator bool() const { return storage() != nullptr; }
 
@@ -27,17 +26,17 @@ class Tensor {
   }
   void* raw() const { return storage() ? static_cast<char*>(storage()->data) + offset_ : nullptr; }
 
-  // Views: the memory under another shape, and the rows first .. first + count of the outermost index. Error: a tape (autograd/tape.h) has
-  // recorded the tensor, because the gradient would silently end here. The ops reshape() and slice() pass it on instead.
+  // Views: the memory with a different shape, and the rows first .. first + count of the outermost index. Error: a tape (autograd/tape.h)
+  // has recorded the tensor, so the gradient would silently end here. The ops reshape() and slice() pass it on.
   Tensor reshaped(const Shape& shape) const;
   Tensor rows(int64_t first, int64_t count) const;
   Tensor detached() const;  // the value on no tape: it gets no gradient
 
-  // Code that changes elements calls this, because a backward must notice if a value that it needs was changed.
+  // Code that changes elements calls this. A backward then notices a change of a value that it needs.
   void written(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     if (storage()) storage()->count_write(file, line);
   }
-  bool same_as(const Tensor& other) const;  // equal memory, shape and place on a tape
+  bool same_as(const Tensor& other) const;  // equal memory, shape and slot on a tape
   Storage* storage() const { return storage_.get(); }
 
  private:
@@ -51,10 +50,10 @@ class Tensor {
   Dtype dtype_ = Dtype::f32;
   Device device_ = Device::cpu;
   uint32_t tape_ = 0;  // id of the tape that recorded this value, kept even after that tape has ended; 0 if none did
-  int32_t slot_ = -1;  // the number of the value on that tape
+  int32_t slot_ = -1;  // index of the value on that tape
 };
 
-// A new tensor with the shape, element type and device of t, except for those given.
+// A new tensor like t, except for the properties given.
 inline Tensor like(const Tensor& t, CallSite caller = {}) { return Tensor(t.shape(), t.dtype(), t.device(), caller); }
 inline Tensor like(const Tensor& t, const Shape& shape, CallSite caller = {}) { return Tensor(shape, t.dtype(), t.device(), caller); }
 inline Tensor like(const Tensor& t, const Shape& shape, Dtype dtype, CallSite caller = {}) {
@@ -63,7 +62,7 @@ inline Tensor like(const Tensor& t, const Shape& shape, Dtype dtype, CallSite ca
 
 [[noreturn]] void fail_not_floating(const Tensor& t);
 
-// Calls f(T{}) with the element type T of a floating-point tensor: one template serves all. Errors: an empty tensor, an i64 one.
+// Calls f(T{}) with the element type T of a floating-point tensor: one template for all types. Errors: the tensor is empty or i64.
 template <class F> decltype(auto) with_dtype(const Tensor& t, F f) {
   if (!t) fail_not_floating(t);
   switch (t.dtype()) {

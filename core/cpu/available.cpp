@@ -1,4 +1,4 @@
-// Limits of containers, read from the files of control groups (version 2), and the instruction sets of the processor.
+// Container limits, from the files of control groups (version 2), and the processor's instruction sets.
 #include "core/cpu/available.h"
 
 #include <sched.h>
@@ -26,10 +26,10 @@ namespace fs = std::filesystem;
 
 constexpr const char *kGroups = "/proc/self/cgroup", *kMount = "/sys/fs/cgroup";
 
-// The lesser of two limits; 0 means no limit.
+// The lesser of two limits. 0 means no limit.
 double stricter(double a, double b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
-// A file "150000 100000" gives the microseconds of processor time in every period, "max 100000" no limit.
+// A file "150000 100000" gives the microseconds of processor time in every period; "max 100000" means no limit.
 double processors_of_group(const fs::path& folder) {
   constexpr double kMaxProcessors = 1 << 20;
   double quota = 0, period = 0;
@@ -43,8 +43,8 @@ double memory_of_group(const fs::path& folder) {
   return bytes;
 }
 
-// The strictest limit of the group in the line "0::/group" and of the groups that contain it. Inside a container the line can be that of
-// the host, and its folders do not exist; the mount itself is then the container's group.
+// The strictest limit of the group in the line "0::/group" and of the groups that contain it. Inside a container this line can name a
+// folder that exists only on the host. The mount itself is then the container's group.
 double limit_of_groups(double (*limit_of)(const fs::path& folder), const std::string& list, const std::string& mount) {
   double limit = limit_of(mount);
   std::ifstream lines(list);
@@ -63,8 +63,8 @@ int processors_of_mask() {
 }
 
 #if defined(__x86_64__)
-// True if the processor has the tiles of AMX for bf16 and the system lets this process use them. The system must be asked, because it
-// reserves 8 KB of each thread for them only then.
+// True if the processor has AMX tiles for bf16 and the system lets this process use them. Only after this request does the system reserve 8
+// KB per thread for tiles.
 bool has_tiles() {
   constexpr unsigned kTilesOfBf16 = 1u << 24 | 1u << 22;      // in edx, leaf 7
   constexpr long kAskForPermission = 0x1023, kTileData = 18;  // arch_prctl's ARCH_REQ_XCOMP_PERM and XFEATURE_XTILEDATA
@@ -106,7 +106,7 @@ int64_t available_memory() {
                memory = stricter(unit * static_cast<double>(machine.totalram), groups) + unit * static_cast<double>(machine.totalswap);
   rlimit limit = {};
   if (::getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return static_cast<int64_t>(memory);
-  // The limit is one of addresses. Code, libraries and files have addresses, although hardly any of them is in memory.
+  // ulimit -v limits addresses. Code, libraries and files have addresses, although hardly any of them is in memory.
   double addresses = 0, resident = 0;  // pages
   std::ifstream("/proc/self/statm") >> addresses >> resident;
   const double page = static_cast<double>(::sysconf(_SC_PAGESIZE));

@@ -1,5 +1,5 @@
-// The processors and the memory that this process can use, and a clock. A container often gives less than the machine has, and with a
-// thread for each processor of the machine the threads would wait for each other.
+// The processors and the memory that this process can use, and a clock. A container often gives less than the machine has. Threads for all
+// processors of the machine would then wait for each other.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace ricci {
 
-// The processors in the affinity mask (taskset), but no more than the quota of the control groups, rounded up: a container with the time of
-// one and a half processors has 2. At least 1.
+// The processors in the affinity mask (taskset), but no more than the quota of the control groups, rounded up. One and a half processors
+// give 2. At least 1.
 int available_processors();
 
 // The bytes of memory of the machine or of the control groups, plus the swap of the machine, but no more than `ulimit -v`.

@@ -1,5 +1,5 @@
 // A pool of threads. A call opens a job, and threads that come while it is open take chunks of it; the caller also works. When no chunk is
-// left, the caller waits only for threads that are still working. It is not OpenMP, because libgomp's barriers spin until every thread has
+// left, the caller waits only for threads that are still working. OpenMP is not used. Its barriers (libgomp) spin until every thread has
 // come, even one that another program keeps from running.
 #include "core/cpu/parallel.h"
 
@@ -46,10 +46,10 @@ thread_local bool (*stop_when)() = nullptr;  // see finish_unless
 
 struct Stopped {};  // thrown through the work that is stopped
 
-// The chunks of one call. Every thread has a share of neighbouring chunks and takes them in order, because it then usually gets the same
-// elements as in the last call and finds them in its cache. When its share is done, it helps the others.
+// The chunks of one call. Every thread has a share of adjacent chunks and takes them in order. It then usually gets the same elements as in
+// the last call and finds them in its cache. When its share is done, it helps the others.
 struct Work {
-  static constexpr int kMaxShares = 32;  // if there are more threads, some have a share together
+  static constexpr int kMaxShares = 32;  // if there are more threads, some use one share together
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -60,8 +60,8 @@ struct Work {
   int shares;
   std::array<Share, kMaxShares> share{};
   std::mutex mutex{};
-  std::exception_ptr error{};           // for the first chunk that threw
-  std::atomic<int64_t> error_begin{n};  // the begin of that chunk
+  std::exception_ptr error{};           // of the first chunk that threw
+  std::atomic<int64_t> error_begin{n};  // the first index of that chunk
 
   Work(int64_t n_, int64_t grain_, ChunkFunction call_, const void* body_, int threads)
       : n(n_), grain(grain_), call(call_), body(body_), shares(std::min(threads, kMaxShares)) {
@@ -95,7 +95,7 @@ struct Work {
 
 class Pool {
  public:
-  // Runs the work on the caller and up to `helpers` other threads. Returns false, without any work done, if another thread's job runs.
+  // Runs the work on the caller and up to `helpers` other threads. Returns false, with no work done, if another thread's job is running.
   bool run(Work& work, int helpers) {
     const std::unique_lock lock(busy_, std::try_to_lock);
     if (!lock) return false;
@@ -120,7 +120,7 @@ class Pool {
   }
 
  private:
-  // A job in 64 bits: its number, whether it is open, how many more threads can join, how many work on it.
+  // A job in 64 bits: its index, whether it is open, how many more threads can join, how many work on it.
   static constexpr uint64_t kOpen = uint64_t{1} << 31, kRoom = 0x7fff0000, kOneRoom = 0x10000, kActive = 0xffff;
 
   [[noreturn]] void serve(int thread) {
@@ -139,15 +139,15 @@ class Pool {
   }
 
   std::mutex busy_;
-  int started_ = 0;         // threads, without the callers
+  int started_ = 0;         // threads, without callers
   bool exhausted_ = false;  // the system gives no more threads
   std::atomic<Work*> work_{nullptr};
   std::atomic<uint64_t> job_{0};
-  std::atomic<uint32_t> number_{0};  // for the newest job; sleeping threads wait until it changes
+  std::atomic<uint32_t> number_{0};  // of the newest job; sleeping threads wait until it changes
 };
 
 Pool& pool() {
-  static Pool& one = *new Pool;  // never destroyed, because its threads end with the program
+  static Pool& one = *new Pool;  // never destroyed; its threads end with the program
   return one;
 }
 

@@ -1,5 +1,5 @@
-// Values that a thread makes before they are needed, such as the next batch while a step runs. There is one thread for all values, because
-// starting a thread takes as long as a step of a small model.
+// Values that a thread makes before they are needed, such as the next batch while a step runs. One thread makes all values. Starting a
+// thread takes as long as a step of a small model.
 #pragma once
 #include <array>
 #include <atomic>
@@ -16,7 +16,7 @@ template <class T> class Prefetch {
  public:
   static constexpr size_t kAhead = 2;  // values that wait to be taken
 
-  // make() returns the next value, or nothing at the end. If the system has no thread left for this process, next() calls it.
+  // make() returns the next value, or nothing at the end. If the system has no thread left, next() calls it.
   explicit Prefetch(std::function<std::optional<T>()> make) : make_(std::move(make)) {
     try {
       thread_ = std::thread([this] { work(); });
@@ -30,7 +30,7 @@ template <class T> class Prefetch {
   }
   Prefetch(const Prefetch&) = delete;
 
-  // Waits for the next value; nothing at the end. Throws the exception of make(); after that there is nothing.
+  // Waits for the next value; nothing at the end. Throws the exception of make(), and returns nothing after that.
   std::optional<T> next() {
     if (!thread_.joinable()) return make_();
     if (is_over_) return {};

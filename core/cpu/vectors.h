@@ -1,6 +1,5 @@
-// Vectors of numbers of type A, Bytes long, as the compiler's own vector type. Everything is inlined into functions that are
-// compiled for an instruction set with such vectors (core/cpu/isa.h). Use them for arithmetic only: g++ turns their comparisons
-// into scalar code.
+// Vectors of type A, Bytes long, as the compiler's own vector type. Everything is inlined into functions that are compiled for an
+// instruction set with such vectors (core/cpu/isa.h). Use them for arithmetic only. g++ turns their comparisons into scalar code.
 #pragma once
 #include <cstddef>
 #include <type_traits>
@@ -11,8 +10,8 @@
 
 namespace ricci {
 
-// A vector in a tensor is only aligned to its elements. Clang forgets that if a template takes the type or a function returns it, so there
-// values have another type than vectors in tensors and pass through load() and store(). g++ remembers it.
+// A vector in a tensor is only aligned to its elements. g++ remembers that. Clang forgets it if a template takes the type or a function
+// returns it, so there values have a different type from vectors in tensors and pass through load() and store().
 #ifdef __clang__
 constexpr bool kAlignedValues = true;
 #else
@@ -39,7 +38,7 @@ template <class A, int Bytes> struct Vectors {
 
   HD static void store(A* to, const Vector& v) { *reinterpret_cast<Stored*>(to) = v; }
 
-  // The sum over the lanes: first lanes i and i + n/2 are added, then the lanes of each half, and so on.
+  // The sum over the lanes: first lanes i and i + n/2 are added, then the same in each half, down to one lane.
   HD static A sum(const Vector& v) {
     Vector total = v;
     halve<kLanes / 2>(total, std::make_index_sequence<kLanes>());
@@ -53,7 +52,7 @@ template <class A, int Bytes> struct Vectors {
   }
 };
 
-// Calls f with the length of this CPU's vectors in bytes, as a constant.
+// Calls f with the length of this CPU's vectors in bytes, a constant.
 template <class F> void with_vectors(F f) {
   switch (cpu_isa()) {
 #ifdef RICCI_WIDE_LOOPS

@@ -1,4 +1,4 @@
-// Hashes of blocks, computed on all threads. Blocks have a fixed size, because the hash must not depend on the number of threads.
+// Hashes of blocks, computed on all threads. With blocks of a fixed size, the hash does not depend on the number of threads.
 #include "core/files/checksum.h"
 
 #define XXH_INLINE_ALL

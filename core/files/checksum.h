@@ -1,5 +1,5 @@
-// Hashes, none of them for secrets. Everything that ricci writes has XXH64 (libxxhash) as its checksum, because it runs at many GB/s:
-// checking a checkpoint costs less than reading it.
+// Hashes, none of them for secrets. All files of ricci have an XXH64 checksum (libxxhash). Checking a checkpoint costs less than reading
+// it.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -16,15 +16,15 @@ template <class Values> std::string_view bytes_of(const Values& values) {
   return {reinterpret_cast<const char*>(std::data(values)), std::size(values) * sizeof *std::data(values)};
 }
 
-// For a text in pieces, the hash of one piece is the seed of the next.
+// For a text in parts, the hash of one part is the seed of the next.
 uint64_t xxh64(std::string_view bytes, uint64_t seed = 0);
 
-// The XXH64 of the XXH64s of all blocks of 256 KiB, because all threads can then share the work. The data are bytes in memory, or the bytes
-// [first, end) of a file. Bytes beyond the end of the file do not count.
+// The XXH64 of the XXH64s of all blocks of 256 KiB, computed on all threads. The data are bytes in memory, or the bytes [first, end) of a
+// file, up to its end.
 uint64_t hash_of_blocks(std::string_view bytes);
 uint64_t hash_of_file(const File& file, int64_t first, int64_t end);
 
-// FNV-1a, 64 bits, for names of caches, streams of random numbers and hashes of tokenizers.
+// FNV-1a, 64 bits, for cache names, random number streams and tokenizer hashes.
 inline uint64_t hash_bytes(std::string_view bytes, uint64_t hash = 0xcbf29ce484222325u) {
   for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
   return hash;

@@ -1,10 +1,10 @@
-// Files that survive a crash. A program that overwrites a file loses the old version and the new one if it is killed halfway, so
+// Files that survive a crash. A program that overwrites a file and is killed halfway loses the old version and the new one. So
 // write_atomically takes four steps:
-//   write    the bytes into a temporary file. It is in the same folder, because a rename to another file system is not atomic.
-//   fsync    the temporary file. Otherwise the new name could reach the disk before the bytes, and a power cut would leave an empty file.
-//   rename   it to its name. Readers see the old file or the new one, never a part.
-//   fsync    the folder, because the names of files are its contents: otherwise a power cut could undo the rename.
-// These are the system's own calls, because streams of the standard library neither sync nor give the reason of a failure.
+//   write    the bytes into a temporary file in the same folder. A rename to a different file system is not atomic.
+//   fsync    the temporary file. Without this, the new name can reach the disk before the bytes. A power cut then leaves an empty file.
+//   rename   it to its final name. Readers see the old file or the new one, never a part.
+//   fsync    the folder. Without this, a power cut could undo the rename.
+// Streams of the standard library neither sync nor give the reason of a failure.
 #include "core/files/file.h"
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ Descriptor open_descriptor(const std::string& path, int flags) {
 }
 
 bool sync_to_disk(const Descriptor& descriptor) {
-  return retry([&] { return ::fsync(*descriptor); }) == 0 || errno == EINVAL;  // that file system cannot sync
+  return retry([&] { return ::fsync(*descriptor); }) == 0 || errno == EINVAL;  // this file system cannot sync
 }
 
 [[noreturn]] void fail_writing(const std::string& path, const std::string& detail = "") {
@@ -76,7 +76,7 @@ void write_atomically(const std::string& path, const std::function<void(FileWrit
   if (before != PathKind::nothing && before != PathKind::file) fail("cannot write {}: it exists and is not a regular file", {path});
   const Descriptor opened = open_folder(folder, "cannot write " + path + ": ");
   remove_temporaries(folder, name);
-  std::random_device random;  // otherwise two writers could write into one file; the earlier one now fails at its rename
+  std::random_device random;  // a different name for each writer; the earlier of two writers now fails at its rename
   const std::string temporary = format_message("{}/.{}.tmp-{:08x}{:08x}", {folder, name, random(), random()});
   FileWriter writer(path, open_descriptor(temporary, O_RDWR | O_CREAT | O_EXCL));
   if (!writer.descriptor_) fail_writing(path);
@@ -85,7 +85,7 @@ void write_atomically(const std::string& path, const std::function<void(FileWrit
     write(writer);
     if (!sync_to_disk(writer.descriptor_)) fail_writing(path);  // a disk can turn out to be full as late as here
     if (retry([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0) fail_writing(path);
-    unfinished = before == PathKind::nothing ? path : "";  // a caller that tries again must not find a new file in its way
+    unfinished = before == PathKind::nothing ? path : "";  // a caller that tries again must not find a new file
     sync_folder(folder, opened);
   } catch (...) {
     if (!unfinished.empty()) ::unlink(unfinished.c_str());
@@ -143,7 +143,7 @@ namespace {
 
 // Null if the file does not exist. Errors: all other failures.
 Descriptor open_regular(const std::string& path) {
-  Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK);  // otherwise a pipe would wait for its writer
+  Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK);  // a pipe must not wait for its writer
   struct stat status = {};
   if (!file && errno == ENOENT) return file;
   if (!file || ::fstat(*file, &status) != 0) fail("cannot read {}: {}", {path, system_reason()});

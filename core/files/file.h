@@ -1,5 +1,5 @@
-// Files: read at once, read at any position, appended to, or replaced as a whole. Programs replace every file that they need again with
-// write_atomically, because otherwise a kill or a full disk would leave half a file instead of the old one.
+// Files: read in one call, read at any position, appended to, or replaced. Programs replace every file that they need again with
+// write_atomically. After a kill or on a full disk the old file remains, not half of the new one.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,9 +14,9 @@
 
 namespace ricci {
 
-inline constexpr int64_t kMaxText = int64_t{1} << 30;  // bytes of a file that is read at once
+inline constexpr int64_t kMaxText = int64_t{1} << 30;  // bytes of a file that is read in one call
 
-// Follows links. Error: the path cannot be examined, for example because a folder forbids it. The file is then not missing.
+// Follows links. Error: the path cannot be examined, for example because a folder forbids it. The file is not missing then.
 enum class PathKind { nothing, file, folder, other };
 PathKind look_at(const std::string& path);
 inline bool is_there(const std::string& path) { return look_at(path) != PathKind::nothing; }
@@ -27,7 +27,7 @@ inline bool is_folder(const std::string& path) { return look_at(path) == PathKin
 using Descriptor = std::shared_ptr<const int>;
 
 // ---- Reading
-// The contents of a regular file. Errors: the system's reason, not a regular file, more than `most` bytes.
+// The contents of a regular file. Errors: the system's reason, the file is not regular, it has more than `most` bytes.
 std::string read_text(const std::string& path, int64_t most = kMaxText);
 std::optional<std::string> find_text(const std::string& path, int64_t most = kMaxText);  // nothing if it does not exist
 
@@ -39,7 +39,7 @@ class File {
 
   const std::string& path() const { return path_; }
   int64_t size() const;  // now
-  // The number of bytes read; fewer than `bytes` only at the end of the file. Error: the position and the system's reason.
+  // The number of bytes read; fewer than `bytes` only at the end of the file. The error gives the position and the system's reason.
   size_t read(void* target, size_t bytes, int64_t position) const;
 
  private:
@@ -49,13 +49,13 @@ class File {
 };
 
 // ---- Writing
-// A write failed because the disk is full, or the user's quota.
+// A write failed: the disk or the user's quota is full.
 class DiskFull : public Error {
  public:
   using Error::Error;
 };
 
-// The callback of write_atomically writes its bytes here, in order.
+// The callback of write_atomically writes its bytes with this, in order.
 class FileWriter {
  public:
   void write(std::string_view bytes);
@@ -70,19 +70,19 @@ class FileWriter {
   int64_t written_ = 0;
 };
 
-// Replaces the file at `path`, or makes it (how: core/files/file.cpp). After an error, including one thrown by `write`, the old file is
-// unchanged. It first removes the temporary files that killed writers of this file left, so two programs that write the same file need a
-// lock. A link is replaced by the file. Errors: the folder does not exist, the path is not a regular file, the disk is full.
+// Replaces or makes the file at `path` (how: core/files/file.cpp). After an error, including one thrown by `write`, the old file is
+// unchanged. It first removes the temporary files of killed writers of this file, so two programs that write the same file need a lock. A
+// link is replaced by the file. Errors: the folder does not exist, the path is not a regular file, the disk is full.
 void write_atomically(const std::string& path, const std::function<void(FileWriter&)>& write);
 void write_atomically(const std::string& path, std::string_view bytes);
-// Removes the temporary files of killed writers, of all files or of the one named; the caller has the folder's lock.
+// Removes the temporary files of killed writers: all, or only those of `name`. The caller has the folder's lock.
 void remove_temporaries(const std::string& folder, const std::string& name = "");
 
 // A file that grows at its end while others read it, such as the records of a run.
 class AppendFile {
  public:
   explicit AppendFile(const std::string& path);  // makes the file if it does not exist
-  void append(std::string_view bytes);           // then the system has the bytes, also if this program is killed
+  void append(std::string_view bytes);           // then the system has the bytes, even if this program is killed
   void sync();                                   // then the disk has them
 
  private:
@@ -92,17 +92,17 @@ class AppendFile {
 
 // ---- Folders
 std::vector<std::string> names_in(const std::string& folder);  // sorted; error: the folder cannot be listed
-// Makes a folder and the missing ones above it, and syncs each. Error: the first that cannot be made, and the reason.
+// Makes a folder and the missing ones above it, and syncs each. The error names the first that cannot be made, and the reason.
 void make_folders(const std::string& path, unsigned rights = 0777);
 void remove_file(const std::string& path);  // does nothing if it does not exist
 
-// Only one holder at a time has the lock of a folder. The system frees it when the program ends, even by a kill. On file systems without
-// locks every caller gets it. Error: the folder does not exist.
+// A folder's lock has one holder at a time. The system frees it when the program ends, even by a kill. On file systems without locks every
+// caller gets it. Error: the folder does not exist.
 class FolderLock {
  public:
-  // Waits for the lock if `waits` is set; otherwise nothing if another holder has it.
+  // Waits for the lock if `waits` is set, else returns nothing if it is held.
   static std::optional<FolderLock> take(const std::string& folder, bool waits = false);
-  // False if the path now leads to another folder, or to none, because a job must not write into a folder that replaced its own.
+  // False if the path now leads to a different folder or to none. A job must not write into a folder that replaced its own.
   bool holds(const std::string& folder) const;
 
  private:

@@ -1,4 +1,4 @@
-// Checks a header in full before anything is read, and writes files with a checksum.
+// Checks the full header before reading any tensor, and writes files with a checksum.
 #include "core/files/safetensors.h"
 
 #include <algorithm>
@@ -25,11 +25,11 @@ struct ElementType {
   std::string_view name;
   int64_t bytes;
 };
-// The types that Tensor has are first, in the order of Dtype.
+// The types of Tensor are first, in the order of Dtype.
 constexpr ElementType kElementTypes[] = {{"F32", 4}, {"F64", 8}, {"BF16", 2}, {"I64", 8}, {"F16", 2}, {"I32", 4}, {"I16", 2}, {"I8", 1},
     {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1}, {"BOOL", 1}, {"C64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
 
-// The end of the list if the format has no such type.
+// The end of the list if the name is not in it.
 const ElementType* find_type(std::string_view name) {
   return std::find_if(std::begin(kElementTypes), std::end(kElementTypes), [&](const ElementType& type) { return type.name == name; });
 }
@@ -60,12 +60,12 @@ SafetensorsFile::Entry entry_of(const Json& value, const std::string& where, int
   for (int i = 0; i < e.shape.rank(); ++i)
     if (__builtin_mul_overflow(bytes, e.shape[i], &bytes)) fail("{}: shape {} overflows", {where, show(shape)});
   if (bytes != e.end - e.begin)
-    fail("{}: {} of shape {} takes {} bytes, but data_offsets has {}", {where, e.type, show(shape), bytes, e.end - e.begin});
+    fail("{}: {} of shape {} needs {} bytes, but data_offsets gives {}", {where, e.type, show(shape), bytes, e.end - e.begin});
   return e;
 }
 
-// ---- The checksum: 16 digits in the metadata, zeros while the file is hashed. The text before them finds them, because a quotation mark
-// inside a name would have a backslash before it.
+// ---- The checksum: 16 digits in the metadata, zeros while the file is hashed. The text before them occurs only once. Inside a name, a
+// quotation mark has a backslash before it.
 constexpr std::string_view kBeforeDigits = "\"checksum\":\"", kNoDigits = "0000000000000000";
 
 uint64_t hash_of_header(const std::string& header) {
@@ -76,7 +76,7 @@ uint64_t hash_of_header(const std::string& header) {
 std::string digits_of(uint64_t hash) { return format_message("{:016x}", {hash}); }
 
 // ---- Elements
-// IEEE 754 binary16: a sign, 5 bits of exponent, 10 bits of fraction.
+// IEEE 754 binary16: a sign, 5 exponent bits, 10 fraction bits.
 float float_of_half(uint16_t bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
   const uint32_t sign = static_cast<uint32_t>(bits >> 15) << 31;
@@ -90,7 +90,7 @@ std::string header_of(const std::string& path, const NamedTensors& tensors, cons
   Json header = {{"__metadata__", metadata}};
   int64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    if (header.contains(name)) fail("{}: tensor '{}' is given twice", {path, name});
+    if (header.contains(name)) fail("{}: duplicate tensor '{}'", {path, name});
     if (!tensor) fail("{}: tensor '{}' is empty", {path, name});
     if (tensor.device() != Device::cpu && !on_any_device)
       fail("{}: tensor '{}' is on {}, expected cpu", {path, name, name_of(tensor.device())});
@@ -111,8 +111,8 @@ std::string header_of(const std::string& path, const NamedTensors& tensors, cons
 
 }  // namespace
 
-// Writes the header, then one tensor after the other, because a copy of all of them might not fit into memory. Last comes the checksum in
-// the header, because it covers the tensors.
+// Writes the header, then one tensor after the other. A copy of all might not fit into memory. The checksum in the header covers the
+// tensors, so it is written last.
 void save_safetensors(const std::string& path, NamedTensors tensors, Metadata metadata, const ToHost& to_host) {
   std::stable_sort(
       tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return size_of(a.second.dtype()) > size_of(b.second.dtype()); });
@@ -145,7 +145,7 @@ SafetensorsFile::SafetensorsFile(File file) : file_(std::move(file)) {
   read(0, &length, sizeof length);
   if (std::memcmp(&length, "GGUF", 4) == 0) fail("{}: a GGUF file; ricci reads safetensors", {path()});
   if (length > kLargestHeader)
-    fail("{}: not a safetensors file: a header of {} bytes, at most {} are allowed", {path(), length, kLargestHeader});
+    fail("{}: not a safetensors file: its header has {} bytes, expected at most {}", {path(), length, kLargestHeader});
   data_start_ = 8 + static_cast<int64_t>(length);
   const int64_t data_bytes = size - data_start_;
   if (data_bytes < 0) fail("{}: cut off: the header has {} bytes, but only {} follow its length", {path(), length, rest});
@@ -158,7 +158,7 @@ SafetensorsFile::SafetensorsFile(File file) : file_(std::move(file)) {
     entries_.emplace(name, entry_of(value, path() + ": tensor " + show(name), data_bytes));
     names_.push_back(name);
   }
-  // The tensors must fill the data without overlap or hole.
+  // The tensors must fill the data without overlaps or gaps.
   const auto range_of = [&](const std::string& name) { return std::pair(entry(name).begin, entry(name).end); };
   std::stable_sort(names_.begin(), names_.end(), [&](const auto& a, const auto& b) { return range_of(a) < range_of(b); });
   int64_t covered = 0;
@@ -208,7 +208,7 @@ Tensor SafetensorsFile::load_f32(const std::string& name) const {
   if (!is_bf16 && e.type != "F16") fail("{}: tensor '{}' is {}; F32, BF16 and F16 can be read as f32", {path(), name, e.type});
   const Tensor tensor(e.shape, Dtype::f32);
   float* const values = tensor.data<float>();
-  // They are read into the second half of the tensor, because values are widened in order and none is overwritten before it is read.
+  // Values are read into the second half of the tensor and widened in order. None is overwritten before it is read.
   char* const narrow = static_cast<char*>(tensor.raw()) + tensor.bytes() / 2;
   read(data_start_ + e.begin, narrow, tensor.bytes() / 2);
   for (int64_t i = 0; i < tensor.size(); ++i) {

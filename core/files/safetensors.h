@@ -1,9 +1,9 @@
 // Named tensors in a file, in the safetensors format (github.com/huggingface/safetensors):
 //   8 bytes: length n of the header, little-endian
 //   n bytes: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__": {"key": "text"}}
-//   the rest: the elements, row-major and little-endian, without holes; offsets count from its start
-// Weights come from strangers, so the whole header is checked before a tensor is made. Otherwise a wrong shape or offset would decide how
-// much memory is allocated and which bytes are read.
+//   the rest: the elements, row-major and little-endian, without gaps; offsets are relative to its start
+// Weights come from strangers, so the full header is checked before a tensor is made. A wrong shape or offset would decide how much memory
+// is allocated and which bytes are read.
 #pragma once
 #include <functional>
 #include <map>
@@ -20,16 +20,16 @@ namespace ricci {
 
 using Metadata = std::map<std::string, std::string>;
 
-// A file opened for reading. Tensors are read when they are loaded, also after the file was replaced or removed.
+// A file opened for reading. Tensors are read when they are loaded, even after the file was replaced or removed.
 class SafetensorsFile {
  public:
   struct Entry {
-    std::string type;  // the name in the file: F32, F64, BF16, I64, or a type that Tensor does not have
+    std::string type;  // the name in the file: F32, F64, BF16, I64, or a type that Tensor lacks
     Shape shape;
     int64_t begin = 0, end = 0;  // bytes from the start of the data
   };
 
-  // Reads and checks the header, in time and memory proportional to its length. Errors: the file cannot be read, or its header breaks the
+  // Reads and checks the header, in time and memory proportional to its length. Errors: the file cannot be read, its header breaks the
   // format.
   explicit SafetensorsFile(const std::string& path) : SafetensorsFile(File(path)) {}
   static std::optional<SafetensorsFile> find(const std::string& path);  // nothing if it does not exist
@@ -39,18 +39,18 @@ class SafetensorsFile {
   const std::vector<std::string>& names() const { return names_; }  // in the order of the data
   bool contains(const std::string& name) const { return entries_.count(name) > 0; }
 
-  // Errors: no tensor has this name; its type is one that Tensor does not have, such as F16; the file was cut short.
+  // Errors: no tensor has this name, Tensor lacks its type (F16), the file was cut short.
   const Shape& shape(const std::string& name) const { return entry(name).shape; }
   Dtype dtype(const std::string& name) const;
   Tensor load(const std::string& name) const;  // a copy on the CPU
-  // Like load, but converts BF16 and F16 to f32, because f32 has all their values. Error: any other type.
+  // Like load, but converts BF16 and F16 to f32 without rounding. Error: the type is different.
   Tensor load_f32(const std::string& name) const;
 
-  // Reads the whole file and checks that save_safetensors wrote its bytes. Error: no checksum, or damaged.
+  // Reads the file and checks that save_safetensors wrote its bytes. Errors: it has no checksum or is damaged.
   void verify() const {
     if (!verify_if_checked()) fail("{}: it has no checksum", {path()});
   }
-  // Like verify, but false if the file has no checksum of 16 digits, because files of other programs have none, or another kind.
+  // Like verify, but false if the file has no checksum of 16 digits. Other programs write none or a different kind.
   bool verify_if_checked() const;
   // Equal for equal files: the checksum, or a hash of the bytes if the file has none.
   std::string hash() const;
@@ -70,10 +70,10 @@ class SafetensorsFile {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// Replaces the file atomically (core/files/file.h). Tensors with larger elements come first, otherwise in the given order, and the data
-// starts at a multiple of 8, because programs that map the file want every tensor aligned. The metadata gets a checksum of the whole file.
-// Equal tensors and metadata give equal bytes. `to_host` is for tensors on other devices: each is copied when its turn comes. Errors: a
-// tensor is empty or not on the CPU; a name occurs twice or is not UTF-8; the file cannot be written.
+// Replaces the file atomically (core/files/file.h). Tensors with larger elements come first, the rest in the given order. The data starts
+// at a multiple of 8, so tensors are aligned in programs that map the file. The metadata gets a checksum of the file. Equal tensors and
+// metadata give equal bytes. `to_host` copies each tensor on a different device in its turn. Errors: a tensor is empty or not on the CPU; a
+// name is a duplicate or not UTF-8; the file cannot be written.
 using ToHost = std::function<Tensor(const Tensor&)>;
 void save_safetensors(const std::string& path, NamedTensors tensors, Metadata metadata = {}, const ToHost& to_host = {});
 

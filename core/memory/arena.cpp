@@ -1,6 +1,6 @@
-// Sizes are rounded up to classes (4, 5, 6 or 7 times a power of two, at least 64 bytes), because a released block can then serve any
-// request of its class. It waits in the list of its class, last in, first out, but a thread gets first what it released itself: lines in
-// the cache of another core take longer to write. Small blocks are carved from slabs, large ones are mapped one by one.
+// Sizes are rounded up to classes (4, 5, 6 or 7 times a power of two, at least 64 bytes). A released block then serves any request of its
+// class. It waits in the list of its class, last in, first out, but a thread first gets the blocks it released itself. Lines in another
+// core's cache take longer to write. Small blocks are carved from slabs, large ones are mapped one by one.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "core/memory/memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define RICCI_PLAIN_ALLOCATION true  // separate allocations, because the sanitizer then sees an overrun
+#define RICCI_PLAIN_ALLOCATION true  // separate allocations; the sanitizer then sees an overrun
 #else
 #define RICCI_PLAIN_ALLOCATION false
 #endif
@@ -37,7 +37,7 @@ SizeClass class_of(int64_t bytes) {
   return {shift * 4 + static_cast<int>(quarter - 5), quarter << shift};
 }
 
-constexpr int64_t huge_pages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }  // the bytes of whole huge pages
+constexpr int64_t huge_pages(int64_t bytes) { return (bytes + kHugePage - 1) / kHugePage * kHugePage; }  // rounded up to full huge pages
 
 char* map_huge(int64_t bytes) {
   const size_t size = static_cast<size_t>(huge_pages(bytes) + kHugePage);
@@ -77,10 +77,10 @@ class Arena final : public Allocator {
  private:
   struct Free {
     void* block;
-    std::thread::id thread;  // that released it
+    std::thread::id thread;  // the one that released it
   };
 
-  // The block is as large as its size class, but only the requested bytes are counted, because only they are touched.
+  // The block is as large as its size class, but only the requested bytes are touched and counted.
   char* map(int64_t asked, int64_t bytes) {
     if (asked > available_ - mapped_) return nullptr;
     char* block = map_huge(bytes);
@@ -103,7 +103,7 @@ class Arena final : public Allocator {
 
   std::mutex mutex_;
   std::vector<Free> free_[256];
-  const int64_t available_ = available_memory();  // Linux would overcommit and kill the process later; an error is better
+  const int64_t available_ = available_memory();  // Linux would overcommit and kill the process later
   int64_t mapped_ = 0;
   char* at_ = nullptr;
   int64_t left_ = 0;
@@ -135,7 +135,7 @@ int64_t ArenaCounter::allocate(int64_t bytes) {
 void ArenaCounter::release(int64_t bytes, int64_t allocated) { free_[class_of(bytes).index].push_back(allocated); }
 
 Allocator& cpu_arena() {
-  // It is never destroyed, because a static tensor could be released after it.
+  // Never destroyed. A static tensor can be released later.
   static Arena& arena = *new Arena;
   return arena;
 }

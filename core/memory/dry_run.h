@@ -1,9 +1,8 @@
 // A dry run executes a program without computing: tensors get addresses and are counted, but kernels are not launched, loops over chunks do
-// not run and bytes are not copied. It shows how much memory and work a training step needs, on a machine that has less:
+// not run and bytes are not copied. It shows how much memory and work a training step needs, even on a smaller machine:
 //   const DryRun dry(Device::cpu);
 //   train_step.run(batches, 0, 0.1);          memory_use(Device::cpu).peak is the real step's
-// A program that reads a tensor finds zeros. The numbers are exact, because the step itself runs; a formula for its
-// memory would soon differ from it.
+// A program that reads a tensor finds zeros. The step itself runs, so the numbers are exact. A formula for its memory would soon differ.
 #pragma once
 #include <cstdint>
 
@@ -11,18 +10,18 @@
 
 namespace ricci {
 
-// One at a time, on one thread. Tensors that were made before it, or outlive it, stay valid.
+// One at a time, on one thread. Tensors that are made before it or outlive it stay valid.
 class DryRun {
  public:
   explicit DryRun(Device device);
   ~DryRun();
-  // The bytes of memory that the CPU's arena would hold now.
+  // The bytes that the CPU's arena would hold now.
   int64_t arena_bytes() const;
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
 };
 
-// For memory.cpp and scratch.h. count() returns the bytes that the arena would take for a block (ArenaCounter); release() gets them back.
+// For memory.cpp and scratch.h. count() returns the bytes that the arena would use for a block (ArenaCounter); release() needs them.
 namespace dry_run_state {
 extern bool alive;
 extern thread_local int64_t threads;  // that would work on the current loop

@@ -38,7 +38,7 @@ std::vector<std::pair<const MemoryHolder*, std::thread::id>>& registered() {
   return all;
 }
 
-// The holders of this thread, the newest last.
+// This thread's holders, the newest last.
 std::vector<const MemoryHolder*> holders() {
   const std::lock_guard locked(lock);
   std::vector<const MemoryHolder*> mine;
@@ -62,8 +62,8 @@ std::string list_of(const HeldBytes& bytes) {
   return text + "together " + show_bytes(all);
 }
 
-// "softmax (ops/rows/softmax.cu:30)", or "softmax: forward (ops/rows/softmax.cu:30)" if the function's name differs from the file's,
-// because a file has the name of its op.
+// "softmax (ops/rows/softmax.cu:30)", or "softmax: forward (ops/rows/softmax.cu:30)" if the function is not named like its file. The file
+// is named like its op.
 std::string name_of(const CallSite& caller) {
   const std::string_view file = caller.file, base = file.substr(file.rfind('/') + 1), signature = caller.function;
   const std::string_view function = signature.substr(0, signature.find('<'));  // without template arguments
@@ -75,7 +75,7 @@ std::string name_of(const CallSite& caller) {
 }  // namespace
 
 RequestWatch::RequestWatch(Device on, OnBlock call) : device(on), on_block(std::move(call)) {
-  if (watch) fail("request watch: another one is alive");
+  if (watch) fail("request watch: this thread already has one");
   watch = this;
 }
 RequestWatch::~RequestWatch() { watch = nullptr; }
@@ -121,7 +121,7 @@ void release_storage(Storage* storage) {
 }
 
 HeldBytes held_on(Device device) {
-  std::vector<std::pair<const Storage*, HeldFor>> held;  // sorted, because that is faster than a map: ricci plan calls this very often
+  std::vector<std::pair<const Storage*, HeldFor>> held;  // a map is slower, and ricci plan calls this very often
   for (const MemoryHolder* holder : holders()) {
     holder->each_tensor([&](const Tensor& t, HeldFor use) {
       if (t && t.device() == device) held.emplace_back(t.storage(), use);
@@ -186,7 +186,7 @@ bool dry_run_state::takes(Device device) { return alive && device == dry_device;
 
 int64_t dry_run_state::count(int64_t bytes) { return arena.allocate(bytes); }
 
-// Addresses without memory: pages get memory when they are touched, and a dry run hardly touches any.
+// Addresses without memory. Pages get memory when they are touched, and a dry run touches very few.
 void* dry_run_state::addresses(int64_t bytes) {
   const auto size = static_cast<size_t>(bytes + 1);  // 0 bytes cannot be mapped
   void* const block = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -199,7 +199,7 @@ void dry_run_state::release(void* addresses, int64_t bytes, int64_t counted) {
 }
 
 DryRun::DryRun(Device device) {
-  if (is_dry_run()) fail("dry run: another one is alive");
+  if (is_dry_run()) fail("dry run: one is already active");
   if (device == Device::cuda) fail("dry run: expected cpu or cuda_emulated (its kernels need the same memory as on cuda), got cuda");
   dry_device = device;
   arena = {};

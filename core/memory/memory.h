@@ -1,5 +1,5 @@
-// The memory of tensors: an allocator per device, and a count of the bytes in use. Owners of tensors are registered, because an
-// out-of-memory error can then name how much the parameters, the gradients and the activations take.
+// The memory of tensors: an allocator per device, and a count of the bytes in use. Owners of tensors are registered, so an out-of-memory
+// error lists the bytes of parameters, gradients and activations.
 #pragma once
 #include <array>
 #include <functional>
@@ -24,15 +24,15 @@ class Allocator {
   virtual ~Allocator() = default;
   virtual void* allocate(int64_t bytes) = 0;  // null if no memory is left
   virtual void release(void* data, int64_t bytes) = 0;
-  // The size of the device's memory, for the out-of-memory message: "1.0 MiB of 80.0 GiB free". Empty if it is not known.
+  // The size of the device's memory, for the out-of-memory message: "1.0 MiB of 80.0 GiB free". Empty if it is unknown.
   virtual std::string room() const { return {}; }
 };
 
-// The purpose that memory is held for. Memory held for two purposes counts for the first of these.
+// The purpose of memory. Memory held for two purposes belongs to the first of these.
 enum class HeldFor : uint8_t { parameters, gradients, optimizer_state, activations, other };
 constexpr auto choices(HeldFor) { return std::array{"parameters", "gradients", "optimizer state", "activations", "other"}; }
 
-// An owner of tensors: a model, an optimizer, a tape. If memory runs out on the thread that made it, the error lists its tensors.
+// An owner of tensors: a model, an optimizer, a tape. If memory runs out on its thread, the error lists its tensors.
 class MemoryHolder {
  public:
   using Visit = std::function<void(const Tensor&, HeldFor)>;  // also called with empty tensors
@@ -41,20 +41,20 @@ class MemoryHolder {
   MemoryHolder& operator=(const MemoryHolder&) { return *this; }
   virtual ~MemoryHolder();
   virtual void each_tensor(const Visit& visit) const = 0;
-  // For the error: "in the backward of gelu (models/layers/block.h:31)". Empty if it does nothing.
+  // For the error: "in the backward of gelu (models/layers/block.h:31)". Empty if no op runs.
   virtual std::string current_work() const { return {}; }
 };
 
-// The layer cuda/ sets the allocators of its devices, because core/ cannot know them. They live until the end of the program.
+// The layer cuda/ sets the allocators of its devices, unknown to core/. They live until the end of the program.
 void set_allocator(Device device, Allocator* allocator);
 Allocator& allocator_of(Device device);  // error: the device is not available
 
-// CPU memory for tensors. Blocks are cut from slabs of huge pages and kept for reuse, because fresh pages are slow: after the first, a
-// training step touches none. (The page faults of a GiB cost seven times more on small pages than on huge ones.)
+// CPU memory for tensors. Blocks are cut from slabs of huge pages and kept for reuse. After its first step, training touches no fresh page.
+// (The page faults of a GiB cost seven times more on small pages than on huge ones.)
 Allocator& cpu_arena();
 
 // Counts the memory that the arena would touch for the same requests. Freed blocks wait for a request of their size. Small ones are cut
-// from slabs, and slabs are touched by whole huge pages.
+// from slabs. Slabs are touched by full huge pages.
 class ArenaCounter {
  public:
   int64_t allocate(int64_t bytes);                 // returns the number that release() takes as `allocated`
@@ -62,12 +62,12 @@ class ArenaCounter {
   int64_t touched() const { return touched_; }
 
  private:
-  std::vector<int64_t> free_[256];  // by size class: of each block the bytes that were touched
+  std::vector<int64_t> free_[256];  // by size class: the touched bytes of each block
   int64_t touched_ = 0;
-  int64_t left_ = 0;  // bytes of the newest slab that no block has
+  int64_t left_ = 0;  // bytes of the newest slab that belong to no block
 };
 
-// Error: no memory left. The message names the caller, the bytes it asked for, the op that runs, and the use of the memory:
+// Error: no memory left. The message names the caller, the bytes it asked for, the running op, and the use of the memory:
 //   out of memory on cuda: softmax: forward (ops/rows/softmax.cu:30), after linear (models/layers/block.h:31), asked for 768.0 MiB
 //   (805306368 bytes); 1.5 MiB of 79.1 GiB free on the GPU; held: activations 50.2 GiB, optimizer state 12.0 GiB, parameters 6.0 GiB,
 //   other 1.1 GiB, together 69.3 GiB
@@ -87,8 +87,8 @@ inline int64_t working_bytes(const HeldBytes& held) {
 std::string show_bytes(int64_t bytes);
 inline constexpr int64_t kMebibyte = 1 << 20;  // MiB, for axes of drawings
 
-// While it is alive, tensors that this thread makes are not counted. It is for batches that are read ahead of a step: their number at a
-// moment depends on the speed of threads, and the peak of a run must not.
+// While it is alive, tensors that this thread makes are not counted. It is for batches that are read ahead of a step. Their number depends
+// on the speed of threads, and a run's peak must not.
 struct UncountedMemory {
   UncountedMemory();
   ~UncountedMemory();

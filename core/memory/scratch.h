@@ -1,5 +1,5 @@
-// Working memory of one chunk of a parallel loop on the CPU. It comes from the allocator of tensors but is not counted as one, because the
-// number of chunks that run at the same time differs from run to run, and the numbers of memory_use must not.
+// Working memory of one chunk of a parallel loop on the CPU. The tensors' allocator provides it, but it is not counted. The number of
+// chunks that run at the same time varies from run to run, and memory_use must not.
 //   parallel_for_with_scratch(n, grain, [&](int64_t begin, int64_t end) {
 //     const Scratch<float> row(width);
 //     ... row.data()[i] ...
@@ -25,7 +25,7 @@ template <class Body> void parallel_for_with_scratch(int64_t n, int64_t grain, c
 
 template <class T> class Scratch {
  public:
-  // The values are not set, and a dry run has none. Error: no memory left.
+  // The values are not set. A dry run has none. Error: no memory left.
   explicit Scratch(int64_t size) : bytes_(size * static_cast<int64_t>(sizeof(T))) {
     const int64_t counted = is_dry_run() ? dry_run_state::threads : 0;
     for (int64_t i = 0; i < counted; ++i) counted_.push_back(dry_run_state::count(bytes_));

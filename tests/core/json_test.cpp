@@ -74,8 +74,8 @@ TEST_CASE("json: a text beyond its limits is refused") {
 }
 
 TEST_CASE("json: a key twice in an object is refused, because readers would disagree about its value") {
-  CHECK(fault(R"({"a":1,"b":2,"a":3})") == "test: the key \"a\" occurs twice in one object");
-  CHECK(fault(R"([{"x":{"\u009b":1,"\u009b":1}}])") == "test: the key \"\\u009b\" occurs twice in one object");
+  CHECK(fault(R"({"a":1,"b":2,"a":3})") == "test: duplicate key \"a\" in one object");
+  CHECK(fault(R"([{"x":{"\u009b":1,"\u009b":1}}])") == "test: duplicate key \"\\u009b\" in one object");
   CHECK(fault(R"([{"a":1},{"a":{"a":2}}])") == "no error");
 }
 

@@ -119,9 +119,9 @@ TEST_CASE("reshaped and rows share storage") {
   r.written();
   CHECK(t.storage()->version == 1);
   CHECK_THROWS_WITH_AS(t.reshaped({5, 5}), "reshape: [4 6] cannot become [5 5]", Error);
-  CHECK_THROWS_WITH_AS(t.rows(3, 2), "rows: 2 rows from 3 on are not all in [4 6]", Error);
-  CHECK_THROWS_WITH_AS(t.rows(1, INT64_MAX), "rows: 9223372036854775807 rows from 1 on are not all in [4 6]", Error);
-  CHECK_THROWS_WITH_AS(t.rows(INT64_MAX, 2), "rows: 2 rows from 9223372036854775807 on are not all in [4 6]", Error);
+  CHECK_THROWS_WITH_AS(t.rows(3, 2), "rows: 2 rows from row 3 on do not fit in [4 6]", Error);
+  CHECK_THROWS_WITH_AS(t.rows(1, INT64_MAX), "rows: 9223372036854775807 rows from row 1 on do not fit in [4 6]", Error);
+  CHECK_THROWS_WITH_AS(t.rows(INT64_MAX, 2), "rows: 2 rows from row 9223372036854775807 on do not fit in [4 6]", Error);
 }
 
 TEST_CASE("the element type is checked") {

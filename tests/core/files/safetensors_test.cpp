@@ -147,9 +147,9 @@ TEST_CASE("safetensors: tensors that cannot be saved leave the old file") {
   const ScratchFolder folder;
   const std::string path = folder.write("a", "old");
   const Tensor t({2});
-  CHECK(error_of([&] { save_safetensors(path, {{"w", t}, {"w", t}}); }) == path + ": tensor 'w' is given twice");
+  CHECK(error_of([&] { save_safetensors(path, {{"w", t}, {"w", t}}); }) == path + ": duplicate tensor 'w'");
   CHECK(error_of([&] { save_safetensors(path, {{"w", Tensor()}}); }) == path + ": tensor 'w' is empty");
-  CHECK(error_of([&] { save_safetensors(path, {{"__metadata__", t}}); }) == path + ": tensor '__metadata__' is given twice");
+  CHECK(error_of([&] { save_safetensors(path, {{"__metadata__", t}}); }) == path + ": duplicate tensor '__metadata__'");
   CHECK(error_of([&] { save_safetensors(path, {{"\xff", t}}); }) == path + ": a tensor's name or its metadata is not UTF-8");
   CHECK(error_of([&] { save_safetensors(path, {{"w", t}}, {{"k", "\xff"}}); }) == path + ": a tensor's name or its metadata is not UTF-8");
   CHECK(error_of([&] {
@@ -191,9 +191,9 @@ TEST_CASE("safetensors: a file that is not of this format") {
   CHECK(complaint("") == "not a safetensors file: it has 0 bytes, fewer than 8");
   CHECK(complaint("1234567") == "not a safetensors file: it has 7 bytes, fewer than 8");
   CHECK(complaint(length_bytes(100) + "{}") == "cut off: the header has 100 bytes, but only 2 follow its length");
-  CHECK(complaint("%PDF-1.7 and so on") == "not a safetensors file: a header of 3976169591536898085 bytes, at most 100000000 are allowed");
+  CHECK(complaint("%PDF-1.7 and so on") == "not a safetensors file: its header has 3976169591536898085 bytes, expected at most 100000000");
   CHECK(
-      complaint(std::string(8, '\xff')) == "not a safetensors file: a header of 18446744073709551615 bytes, at most 100000000 are allowed");
+      complaint(std::string(8, '\xff')) == "not a safetensors file: its header has 18446744073709551615 bytes, expected at most 100000000");
   CHECK(complaint(length_bytes(100'000'000)) == "cut off: the header has 100000000 bytes, but only 0 follow its length");
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("safetensors: any header takes time and memory proportional to its len
 
 TEST_CASE("safetensors: a name given twice") {
   const std::string w = tensor_json("F32", "[1]", "[0,4]");
-  CHECK(complaint(file_of(R"({"w":)" + w + R"(,"w":)" + w + "}", 4)) == R"(the header: the key "w" occurs twice in one object)");
+  CHECK(complaint(file_of(R"({"w":)" + w + R"(,"w":)" + w + "}", 4)) == R"(the header: duplicate key "w" in one object)");
 }
 
 TEST_CASE("safetensors: malformed entries") {
@@ -261,8 +261,8 @@ TEST_CASE("safetensors: malformed shapes") {
   CHECK(one("[4611686018427387904,4,0]", "[0,0]", 0) == R"(tensor "w": shape [4611686018427387904,4,0] overflows)");
   CHECK(one("[9223372036854775807]", "[0,24]") == R"(tensor "w": shape [9223372036854775807] overflows)");
   CHECK(one("[1,1,1,1,1,1,6]", "[0,24]") == R"(tensor "w": shape has 7 numbers, at most 6 are supported)");
-  CHECK(one("[2,4]", "[0,24]") == R"(tensor "w": F32 of shape [2,4] takes 32 bytes, but data_offsets has 24)");
-  CHECK(one("[]", "[0,24]") == R"(tensor "w": F32 of shape [] takes 4 bytes, but data_offsets has 24)");
+  CHECK(one("[2,4]", "[0,24]") == R"(tensor "w": F32 of shape [2,4] needs 32 bytes, but data_offsets gives 24)");
+  CHECK(one("[]", "[0,24]") == R"(tensor "w": F32 of shape [] needs 4 bytes, but data_offsets gives 24)");
   CHECK(one("[6]", "[0,24]") == "no error");
 }
 
