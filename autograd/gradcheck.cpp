@@ -1,6 +1,6 @@
-// A derivative is a slope, and two values of the function measure it: (L(x + h) - L(x - h)) / 2h. The error is about h^2, because the terms
-// with the second derivative cancel in the difference. Rounding adds about 1e-16 / h. In f64 with h = 1e-5 both are near 1e-10; in f32 no h
-// is good, because f32 runs out of digits before h^2 is small enough.
+// A derivative is a slope, measured by two values of the function: (L(x + h) - L(x - h)) / 2h. The terms with the second derivative cancel
+// in the difference, so the error is about h^2. Rounding adds about 1e-16 / h. In f64 with h = 1e-5 both are near 1e-10. In f32 no h is
+// good. f32 runs out of digits before h^2 is small enough.
 #include "autograd/gradcheck.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace ricci {
 namespace {
 
-// The number that is differentiated: L(x) = <c, f(x)>, the sum of all outputs, each times a random number.
+// The differentiated number: L(x) = <c, f(x)>, the sum of all outputs, each times a random number.
 struct Loss {
   const CheckedFunction& f;
   std::vector<Tensor> cs = {};
@@ -104,7 +104,7 @@ std::vector<DeviceCheck> check_gradients(
     const std::function<Tensor(const std::vector<Arg>&)>& f, const std::vector<Tensor>& inputs, double tolerance) {
   const SavedRandomState random;
   const CheckedFunction of_parameters = [&](const std::vector<Parameter>& x) {
-    random.restore();  // each call draws the same dropout
+    random.restore();  // each call samples the same dropout
     std::vector<Arg> args;
     for (const Parameter& p : x) args.push_back(p.value.dtype() == Dtype::i64 ? Arg(p.value) : Arg(p));
     return std::vector<Tensor>{f(args)};

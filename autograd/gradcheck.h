@@ -1,5 +1,5 @@
 // Is a backward the derivative of its forward? Every element of every input moves by +h and -h, in f64, and the change of <c, f(x)> is
-// compared with the gradient of backward. c is random, because otherwise, with a plain sum, a softmax would pass with any factor.
+// compared with the gradient of backward. c is random. In a plain sum, a softmax would pass with any factor.
 #pragma once
 #include <concepts>
 #include <functional>
@@ -28,14 +28,14 @@ struct DeviceCheck {
   GradCheck result;
 };
 
-// Largest error of a gradient that passes, relative to the largest gradient of the same input.
+// The largest error of a correct gradient, relative to the largest gradient of the same input.
 inline constexpr double kGradientTolerance = 1e-6;
 
 // Checks the gradients of your own function on every device of this machine: cpu, cuda_emulated and, with a GPU, cuda.
 //   check_gradients([](const Arg& x_rc, const Arg& w_c) { return softmax(x_rc * w_c); }, randn({3, 5}, 1), randn({5}, 2));
-// No GPU is needed to check kernels, because the emulator runs the same ones. Floating-point inputs are copied as f64. Every call of f
-// draws the same random numbers, so it can contain dropout. Errors, each with the device: a gradient is wrong, with the element; a gradient
-// is zero everywhere, because that proves nothing; an error of f.
+// The emulator checks kernels without a GPU. Floating-point inputs are copied as f64. Every call of f samples the same random numbers, so
+// it can contain dropout. Errors name the device: an element of a gradient is wrong, a gradient is zero everywhere (this proves nothing), f
+// throws an error.
 std::vector<DeviceCheck> check_gradients(const std::function<Tensor(const std::vector<Arg>& inputs)>& f, const std::vector<Tensor>& inputs,
     double tolerance = kGradientTolerance);
 

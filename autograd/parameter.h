@@ -1,4 +1,4 @@
-// A tensor that training changes. Its module (models/layers/) also gives it a role and says how its first values are drawn.
+// A tensor that training changes. Its module (models/layers/) also gives it a role and the distribution of its initial values.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@ enum class Role : uint8_t {
   table,   // an op picks rows: embeddings
 };
 
-// Adds 1 to some of the first values, because some matrices start near the identity: on the diagonals of matrices [.. k k], or of upper or
-// lower triangles of such matrices, packed row by row.
+// Adds 1 to some initial values, for matrices that start near the identity: on the diagonals of matrices [.. k k], or of upper or lower
+// triangles of such matrices, packed row by row.
 enum class Diagonal : uint8_t { none, of_matrices, of_packed_upper, of_packed_lower };
 
 struct Init {
@@ -30,7 +30,7 @@ struct Parameter {
   std::string path{};     // its name in a checkpoint: blocks.0.mixer.qkv.weight
   Role role = Role::matrix;
   Init init{};
-  // Training in bf16 updates this f32 copy, and value is its rounding, because small updates would be lost in bf16. Empty otherwise.
+  // Training in bf16 updates this f32 copy, and value is its rounding. Small updates would be lost in bf16. Else empty.
   Tensor master{};
   std::vector<int64_t> row_blocks{};  // rows of its linear maps, such as q, k and v
   bool frozen = false;                // not trained: no tape records it, and it gets no gradient
@@ -39,7 +39,7 @@ struct Parameter {
   Dtype sum_dtype() const { return master ? Dtype::f32 : value.dtype(); }  // the dtype of grad
 };
 
-// A tensor that belongs to a model but is computed and not trained: fixed positions.
+// A computed tensor of a model that is not trained: fixed positions.
 struct Constant {
   Tensor value{};
 };

@@ -1,5 +1,4 @@
-// The forward runs f without a tape. The backward runs f again on an inner tape and walks that, because only then the activations are
-// there.
+// The forward runs f without a tape. The backward runs f again on an inner tape to get the activations, and walks this tape.
 #include "autograd/recompute.h"
 
 #include "autograd/record.h"
@@ -8,8 +7,8 @@
 namespace ricci {
 namespace {
 
-// Adds an input that is on the tape, an integer tensor without elements. Otherwise the op would not be recorded if all other inputs are
-// constants, and the parameters inside f would get no gradients.
+// Adds an input that is on the tape, an integer tensor without elements. If all other inputs are constants, the op is still recorded, and
+// the parameters inside f get their gradients.
 std::vector<Arg> anchored(std::vector<Arg> inputs) {
   if (Tape* const tape = Tape::recording()) inputs.emplace_back(tape->watch(Tensor({0}, Dtype::i64)));
   return inputs;
@@ -17,8 +16,8 @@ std::vector<Arg> anchored(std::vector<Arg> inputs) {
 
 TapeOptions recording_options() { return Tape::recording() ? Tape::recording()->options() : TapeOptions{}; }
 
-// f(inputs), not recorded. A tape that looks for NaN is an exception, because results are only checked when they are recorded: it records f
-// on a tape that ends with the call.
+// f(inputs), not recorded. The exception is a tape that looks for NaN. Results are only checked when they are recorded, so it records f on
+// a tape that ends with the call.
 template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, TapeOptions options) {
   if (!options.find_nonfinite) {
     const NoTape unrecorded;

@@ -1,5 +1,5 @@
-// Which tape records on this thread? Tapes and NoTapes form a stack, and the innermost one decides, because one can be needed while another
-// is alive: an evaluation in the middle of training records nothing, and recompute() (autograd/recompute.h) records on a second tape.
+// Which tape records on this thread? Tapes and NoTapes form a stack, and the innermost one decides. An evaluation in the middle of training
+// records nothing, and recompute() (autograd/recompute.h) records on a second tape.
 #pragma once
 
 namespace ricci {
