@@ -1,12 +1,12 @@
-// The one launch. A kernel is a struct: its members are the arguments, operator() is what each thread runs, kThreads bounds the block.
+// The one launch. A kernel is a struct: its members are the arguments, each thread runs operator(), and kThreads bounds the block.
 //   struct Scale { static constexpr int kThreads = 256; float* x; float by; __device__ void operator()() const {...} };
 //   launch("scale", device, {blocks, 256}, Scale{x, 2});          in a public function
 //   CUDA_KERNEL(Scale);                                           once, at the end of the file
-// The struct must be trivially copyable, because its bytes travel to the device. With kMinBlocks, the compiler limits the registers,
-// because otherwise fewer blocks than that would fit on a multiprocessor.
+// The struct must be trivially copyable. Its bytes are copied to the device. With kMinBlocks, the compiler limits the registers, so at
+// least this number of blocks fits on a multiprocessor.
 //
-// Both compilers read this header (cuda/seam.h). For Device::cuda, launch() of g++ calls cuda_build::launch, which CUDA_KERNEL makes nvcc
-// compile.
+// Both compilers read this header (cuda/seam.h). For Device::cuda, launch() of g++ calls cuda_build::launch. CUDA_KERNEL makes nvcc compile
+// it.
 #pragma once
 #include "core/memory/dry_run.h"
 #include "core/tensor.h"
@@ -14,7 +14,7 @@
 
 namespace ricci {
 
-// The blocks and threads that a kernel runs in, and the shared memory that it asks for in addition to its own variables.
+// The blocks and threads of a launch, and the shared memory that it asks for in addition to the kernel's own variables.
 struct Grid {
   int64_t blocks;
   int threads;
@@ -75,13 +75,13 @@ void check_grid(const char* name, int64_t blocks, int threads);  // also throws
 void begin_launch(const char* name);                             // for profilers
 void check_launch(const char* name, cudaError_t status);         // ends the range of begin_launch, and throws
 
-// The CUDA runtime is called here and not in cuda/toolkit, because the library of ricci and a program with kernels each link a runtime, and
-// only the runtime of the object that holds a kernel knows that kernel.
+// The CUDA runtime is called here, not in cuda/toolkit. The library of ricci and a program with kernels each link a runtime, and only the
+// runtime of the object that holds a kernel knows that kernel.
 template <class Kernel> void launch(const char* name, Grid grid, const Kernel& kernel) {
   static_assert(__is_trivially_copyable(Kernel) && sizeof(Kernel) <= 4096, "kernel arguments are copied to the device as bytes");
   check_grid(name, grid.blocks, grid.threads);
-  // More than 48 KiB of shared memory, including the kernel's own variables, must be allowed. The size of these is not known here, so every
-  // kernel with dynamic memory gets this permission once, for the bytes that it asks for.
+  // More than 48 KiB of shared memory, including the kernel's own variables, must be allowed. Their size is not known here, so every kernel
+  // with dynamic memory gets this permission once, for the bytes that it asks for.
   thread_local int allowed = 0;
   if (grid.dynamic_shared_bytes > allowed) {
     check(cudaFuncSetAttribute(run<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, grid.dynamic_shared_bytes), name);

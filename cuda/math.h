@@ -4,9 +4,9 @@
 // exp(x) is 0 if e^x is below the smallest normal number. sin and cos hold their bound for |x| <= angle_limit, 5e5
 // for float and 1e14 for double, and are NaN beyond. A NaN stays a NaN; infinities give the limits of the functions.
 //
-// The functions are our own because the C library and CUDA round differently, and because a loop only vectorises if its functions have no
-// branches (with -fno-math-errno -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set can.
-// Only sin and cos need the fused form; in a loop compiled without such instructions they call the C library.
+// The functions are our own. The C library and CUDA round differently, and a loop only vectorises if its functions have no branches (with
+// -fno-math-errno -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set can. Only sin and cos
+// need the fused form. In a loop compiled without such instructions they call the C library.
 // The coefficients are minimax fits (Remez exchange), rounded to the type.
 #pragma once
 #include "cuda/math_constants.h"
@@ -31,7 +31,7 @@ template <class T> HD T max(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
 
 namespace formula {
 
-// yes ? a : b by bits, because for the plain operator g++ computes everything after it twice.
+// yes ? a : b by bits. For the plain operator g++ computes everything after it twice.
 template <Real T> HD T select(bool yes, T a, T b) {
   using Bits = typename Constants<T>::Bits;
   const Bits mask = to_bits(yes ? from_bits(~Bits{0}) : T(0));
@@ -42,7 +42,7 @@ template <Real T> HD T select(bool yes, T a, T b) {
 HD float clamp(float x, float limit) { return from_bits(min(to_bits(x), to_bits(limit))); }
 HD double clamp(double x, double limit) { return select(x < limit, x, limit); }
 
-// The nearest integer n to x * factor, in the low bits of the sum with 1.5 * 2^mantissa, because floats of that size are 1 apart.
+// The nearest integer n to x * factor, in the low bits of the sum with 1.5 * 2^mantissa. Floats of that size are 1 apart.
 template <class T> struct Rounded {
   T n;
   typename Constants<T>::Bits bits;
@@ -55,7 +55,7 @@ template <Real T> HD Rounded<T> round_product(T x, T factor) {
 // x = n ln 2 + r with |r| <= ln(2) / 2;  ln 2 is a sum of two numbers, and n times the first is exact.
 template <class T> struct Exponent {
   T expm1_r;
-  typename Constants<T>::Bits n;  // shifted into the exponent's place
+  typename Constants<T>::Bits n;  // shifted to the exponent's bits
 };
 template <Real T> HD Exponent<T> split_exponent(T x) {
   using C = Constants<T>;

@@ -1,4 +1,4 @@
-// Measured speeds. A vendor's figure would not do, because it ignores the clock under load and the number of threads.
+// Measured speeds. A vendor's figure ignores the clock under load and the number of threads.
 #include "cuda/peaks.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ double best_of(int times, const auto& work) {
   return best;
 }
 
-// Multiply-adds on registers: enough sums to hide the latency of each, and few enough for the 16 registers of AVX2, next to both factors.
+// Multiply-adds on registers: enough sums to hide the latency of each, and few enough for the 16 registers of AVX2, including both factors.
 // With sums in memory, the measured peak would be below the speed of a product.
 template <class T, int Bytes> struct MultiplyAdd {
   static constexpr int kSums = 12, kLanes = Vectors<T, Bytes>::kLanes;
@@ -38,7 +38,7 @@ template <class T, int Bytes> struct MultiplyAdd {
     Vectors<T, Bytes>::load(numbers, factor);
     Vectors<T, Bytes>::load(numbers + kLanes, addend);
 #pragma GCC unroll 16
-    for (int s = 0; s < kSums; ++s) sum[s] = addend * T(s);  // all different, because otherwise the compiler computes only one of them
+    for (int s = 0; s < kSums; ++s) sum[s] = addend * T(s);  // all different, or the compiler computes only one of them
     for (int64_t i = begin; i < end; ++i)
 #pragma GCC unroll 16
       for (int s = 0; s < kSums; ++s) sum[s] = sum[s] * factor + addend;
@@ -65,7 +65,7 @@ template <class T> double flops_in_registers() {
 
 double flops_of_product(Device device, Dtype dtype) {
   const int64_t n = std::array{1536, 8192, 16}[static_cast<size_t>(device)];
-  // Random numbers, because a GPU that multiplies zeros needs less power and so runs faster than it ever does in training.
+  // Random numbers. A GPU that multiplies zeros needs less power and runs faster than in training.
   const Tensor a = randn({n, n}, 1, dtype, device), c = zeros({n, n}, dtype, device);
   const double seconds = best_of(4, [&] {
     gemm(product(c, a, a));
@@ -74,7 +74,7 @@ double flops_of_product(Device device, Dtype dtype) {
   return 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) / seconds;
 }
 
-// y += x, element by element. Every written line of memory has been read, because the processor would fetch it anyway.
+// y += x, element by element. The processor reads every line of memory before it writes to it, so y is read in any case.
 struct AddTo {
   const float* x;
   float* y;

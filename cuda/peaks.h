@@ -1,4 +1,4 @@
-// The highest speeds of a device, measured, because the work of a step at these speeds is its least possible time.
+// The highest speeds of a device, measured. The work of a step at these speeds is its least possible time.
 #pragma once
 #include "core/tensor.h"
 
@@ -9,8 +9,8 @@ struct Peaks {
   double bytes = 0;  // read and written per second, of tensors that are too large for the caches
 };
 
-// FLOPs: on the CPU, in f32 and f64, multiply-adds on registers, on all threads; on a GPU, and in bf16, a large square matrix
-// product. Bytes: y += x. The best of a few runs counts. On cuda_emulated all sizes are tiny, and the result does not describe a GPU.
+// FLOPs: on the CPU, in f32 and f64, multiply-adds on registers, on all threads; on a GPU, and in bf16, a large square matrix product.
+// Bytes: y += x. The best of a few runs is returned. On cuda_emulated all sizes are tiny, and the result does not describe a GPU.
 Peaks measured_peaks(Device device, Dtype dtype);
 
 }  // namespace ricci

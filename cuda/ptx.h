@@ -1,6 +1,6 @@
 // Instructions that C++ cannot express: tensor cores, ldmatrix, asynchronous copies, 2^x, 16-byte accesses. Kernels only use them through
-// these functions, because the emulator can then check them: inline PTX for the GPU (cuda/toolkit/ptx.h; sm_80 and later), a definition in
-// C++ for the emulator (cuda/emulator/instructions/ptx.h). Layouts and rules are as in the PTX ISA, "Warp-level Matrix Instructions" and
+// these functions, so the emulator can check them: inline PTX for the GPU (cuda/toolkit/ptx.h; sm_80 and later), a definition in C++ for
+// the emulator (cuda/emulator/instructions/ptx.h). Layouts and rules are as in the PTX ISA, "Warp-level Matrix Instructions" and
 // "cp.async". Votes, shuffles and atomics have CUDA's own names on the emulator (cuda/emulator/instructions/collectives.h).
 //
 // Fragments. With g = lane / 4 and t = lane % 4, a 32-bit register holds of the matrices a [m][k], b [k][n], c [m][n]:
@@ -57,7 +57,7 @@ namespace ricci::ptx {
 
 struct Descriptor {
   uint64_t bits;
-  // Only the lower half changes, because the address is there.
+  // Only the lower half changes. It contains the address.
   HD Descriptor after(int bytes) const { return {bits >> 32 << 32 | (static_cast<uint32_t>(bits) + static_cast<uint32_t>(bytes >> 4))}; }
 };
 // The bits as in the PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", for an address within shared memory.

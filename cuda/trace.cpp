@@ -1,5 +1,5 @@
-// The recorder of RICCI_TRACE. The table must be printed after the last op but before libraries and the emulator are torn down, because its
-// peaks are measured by running ops.
+// The recorder of RICCI_TRACE. Its peaks are measured by running ops. So the table is printed after the last op but before libraries and
+// the emulator are torn down.
 #include "cuda/trace.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ Recorder& of_program() {
   return one;
 }
 
-// Prints once, because the end of a thread and the end of libraries both call it.
+// Prints once. The end of a thread and the end of libraries both call it.
 void print_at_end() {
   static bool printed = false;
   if (std::exchange(printed, true)) return;
@@ -87,7 +87,7 @@ void print_at_end() {
 void print_before_end_of_libraries() { std::atexit(print_at_end); }
 
 // A thread's first object ends last, but before any library. So the table is printed while the objects of this thread still exist, such as
-// the blocks of the emulator, because measuring the peaks runs more ops.
+// the blocks of the emulator. Measuring the peaks runs more ops.
 void print_before_end_of_device() {
   static thread_local const struct AtEnd {
     ~AtEnd() { print_at_end(); }
@@ -97,7 +97,7 @@ void print_before_end_of_device() {
 
 Recorder& recorder() {
   if (active) return *active;
-  thread_count();  // made before the table, because the table needs them at the end
+  thread_count();  // made before the table, so they are destroyed after it
   cpu_isa();
   static const bool first = (print_before_end_of_libraries(), true);
   static_cast<void>(first);

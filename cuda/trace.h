@@ -1,9 +1,9 @@
-// RICCI_TRACE=1 prints a table of the time of each op to stderr when the program ends. Time between two ops counts for the second, because
-// otherwise the lines would not add up to the whole:
+// RICCI_TRACE=1 prints a table of the time of each op to stderr when the program ends. Time between two ops belongs to the second, so the
+// lines add up to the total:
 //   op   calls   ms   share   ms per call   GFLOP/s   of the peak   GB/s
 // FLOPs are counted for matrix products, attention and shift-and-sum; bytes for an op's inputs and outputs. The peaks are measured
-// (cuda/peaks.h), on the GPU if ops ran on one, for the dtype of the last product. While a CUDA graph is recorded, ops are
-// counted and not waited for; the time of its launches counts for `graph`.
+// (cuda/peaks.h), on the GPU if ops ran on one, for the dtype of the last product. While a CUDA graph is recorded, ops are counted without
+// waiting; the time of its launches belongs to `graph`.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -21,7 +21,7 @@ struct Work {
 };
 
 // Counts the work of ops while it exists, with or without RICCI_TRACE, and prints nothing. Only a timed one waits for devices and counts
-// seconds, by the rule above. Error: a Counter exists already.
+// seconds, by the rule above. Error: a Counter already exists.
 class Counter {
  public:
   explicit Counter(bool timed = false);
@@ -33,8 +33,7 @@ class Counter {
 // An op, or a part of a step, ends now; waits for the device. `part` is "" for the forward pass, or "backward".
 void end_of(const char* op, const char* part, Device device, int64_t bytes);
 
-// Forgets everything so far. ricci train calls it after its first two steps, because touching memory for the first time takes many times
-// longer than later.
+// Forgets everything so far. ricci train calls it after its first two steps. Touching memory for the first time is much slower.
 void restart();
 
 // Work done since the last end_of.
@@ -47,7 +46,7 @@ inline void end(const char* op, const char* part = "", Device device = Device::c
 inline void flops(double flops) {
   if (enabled) count_flops(flops);
 }
-// For a product: its dtype selects the peak that the table compares with.
+// For a product: its dtype selects the peak of the table.
 inline void flops(double flops, Dtype dtype) {
   if (enabled) count_flops(flops, dtype);
 }

@@ -1,5 +1,4 @@
-// Devices, and the few functions that need no kernel of their own. A GPU is looked for on first use, because a program on the CPU must not
-// wait for a driver.
+// Devices, and the few functions that need no kernel. A GPU is looked for on first use, so a CPU program does not wait for a driver.
 #include "cuda/device/device.h"
 
 #include <algorithm>
@@ -41,7 +40,7 @@ const Cuda& cuda() {
   return c;
 }
 
-// Registered before main(), because a tensor can be the first thing that a program makes on the emulated device.
+// Registered before main(). The first tensor of a program can be on the emulated device.
 [[maybe_unused]] const bool emulator_registered = (set_allocator(Device::cuda_emulated, &emulated_memory()), true);
 
 void not_recorded(const char* what) {
@@ -74,7 +73,7 @@ void launch_without_device(const char* name, Device device) {
 }
 
 void refuse_threads(const char* name, int threads, int most) {
-  fail("{}: {} threads a block, but the kernel is compiled for at most {}", {name, threads, most});
+  fail("{}: {} threads per block, expected at most {} (kThreads of the kernel)", {name, threads, most});
 }
 
 Dtype parse_dtype(const char* name) {
@@ -104,7 +103,7 @@ void synchronize(Device device) {
   device_memory(device).synchronize();
 }
 
-// Within the memory of the CPU, by all threads, because one thread does not reach its bandwidth.
+// Within the memory of the CPU, by all threads. One thread does not reach its bandwidth.
 static void copy_here(char* target, const char* source, int64_t bytes) {
   constexpr int64_t grain = int64_t{1} << 20;
   parallel_for(
@@ -161,14 +160,14 @@ Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite caller) {
 }
 
 Tensor randn(const Shape& shape, uint64_t seed, Dtype dtype, Device device) {
-  if (dtype == Dtype::i64) fail("randn: dtype {} is not a floating-point dtype, expected {}", {name_of(dtype), kFloatingDtypes});
+  if (dtype == Dtype::i64) fail("randn: dtype is {}, expected {}", {name_of(dtype), kFloatingDtypes});
   const Tensor values(shape, Dtype::f64);
   fill_normal(values.data<double>(), values.size(), 0.0, 1.0, Philox{seed, 0});
   return to(convert(values, dtype), device);
 }
 
 template <Element T> Tensor tensor_of(const std::vector<T>& values, const Shape& shape, Device device) {
-  if (static_cast<int64_t>(values.size()) != shape.size()) fail("tensor_of: {} values for shape {}", {values.size(), show(shape)});
+  if (static_cast<int64_t>(values.size()) != shape.size()) fail("tensor_of: {} values do not match shape {}", {values.size(), show(shape)});
   const Tensor t(shape, dtype_of<T>);
   std::copy(values.begin(), values.end(), t.data<T>());
   return to(t, device);

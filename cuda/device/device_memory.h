@@ -1,5 +1,5 @@
-// The services of a device for its tensors: memory, copies and graphs. There is one class for the emulator and one for cuda,
-// because only builds with the toolkit have the second (cuda/toolkit/cuda_memory.cpp).
+// The services of a device for its tensors: memory, copies and graphs. One class is for the emulator. The other is for cuda, in builds with
+// the toolkit (cuda/toolkit/cuda_memory.cpp).
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@ namespace ricci {
 
 class DeviceMemory : public Allocator {
  public:
-  virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;   // the host memory can be overwritten at once
+  virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;   // then the host memory can be overwritten
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until the copy is done
   virtual void copy_within(void* target, const void* source, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
@@ -21,7 +21,7 @@ class DeviceMemory : public Allocator {
   virtual int64_t total_bytes() const = 0;     // used or not
   virtual bool has_wgmma() const = 0;          // kernels can use the functions wgmma_* of cuda/ptx.h
 
-  // Graphs, as cuda/device/graph.h describes them. Between begin and end, or drop, this OS thread's work is recorded and does not run.
+  // Graphs (cuda/device/graph.h). From begin to end, or drop, this OS thread's work is recorded and does not run.
   virtual void begin_recording() = 0;
   virtual void* end_recording() = 0;  // the graph
   virtual void drop_recording() = 0;
@@ -32,7 +32,7 @@ class DeviceMemory : public Allocator {
 DeviceMemory& device_memory(Device device);  // for cuda or cuda_emulated. Error: not available
 DeviceMemory& emulated_memory();
 
-// In builds with the toolkit: number `index` of the GPUs, modulo their number. If none is usable, null; `why` is the reason in one line.
+// In builds with the toolkit: the GPU of this index, modulo their number. Null if none is usable; `why` is then the reason in one line.
 DeviceMemory* find_cuda(int index, const char** why);
 std::string cuda_gpu_in_use();
 

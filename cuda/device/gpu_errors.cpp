@@ -1,4 +1,4 @@
-// The texts of gpu_errors.h. Numbers of cudaError_t are written out, because this file is also built without the header of the toolkit.
+// The texts of gpu_errors.h. Values of cudaError_t are written out. This file is also built without the toolkit's header.
 #include "cuda/device/gpu_errors.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace ricci {
 namespace {
 
-// cudaError_t. Its numbers are part of the driver's interface.
+// Values of cudaError_t, part of the driver's interface.
 enum : int {
   kInsufficientDriver = 35,
   kNoDevice = 100,
@@ -61,7 +61,7 @@ bool has_code_for(std::string_view architectures, int major, int minor) {
 
 bool can_use_wgmma(std::string_view architectures, int major, int minor) {
   const bool for_90a = has_code_for(architectures, major, minor) && architectures.find("90a") != std::string_view::npos;
-  const std::string words = " " + std::string(architectures) + " ";  // next to code for 90, because the driver can take that instead
+  const std::string words = " " + std::string(architectures) + " ";  // not next to code for 90; the driver can use that
   return for_90a && major == 9 && minor == 0 && words.find(" 90 ") == std::string::npos && words.find(" 90-real ") == std::string::npos;
 }
 

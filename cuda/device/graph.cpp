@@ -1,5 +1,5 @@
-// Recording needs memory at fixed addresses. measure() runs the work and plays its allocations on an OffsetHeap; record() serves them from
-// one block at these offsets.
+// Recording needs memory at fixed addresses. measure() runs the work and repeats its allocations on an OffsetHeap. record() serves them
+// from one block at these offsets.
 #include "cuda/device/graph.h"
 
 #include <algorithm>
@@ -34,13 +34,13 @@ struct Session {
   Device device;
   Block* block;  // null while measuring
   OffsetHeap* plan = nullptr;
-  std::map<void*, int64_t> offset = {};                  // the places of tensors allocated since
+  std::map<void*, int64_t> offset = {};                  // the offsets of tensors allocated since
   std::vector<std::pair<void*, int64_t>> released = {};  // older memory, freed after the recording
 };
 
 thread_local Session* session = nullptr;
 
-// The allocator of a device from its first graph on. It passes all other requests to the allocator before it.
+// A device's allocator from its first graph on. It passes all other requests to the allocator before it.
 class GraphMemory final : public Allocator {
  public:
   explicit GraphMemory(Device device) : device_(device), base_(allocator_of(device)) { set_allocator(device, this); }
@@ -68,7 +68,7 @@ class GraphMemory final : public Allocator {
   }
   std::string room() const override { return base_.room(); }
 
-  // Returns null without memory.
+  // Returns null if no memory is left.
   Block* add(int64_t bytes) {
     char* const data = static_cast<char*>(base_.allocate(bytes));
     if (!data) return nullptr;
@@ -166,11 +166,11 @@ void Graph::measure(const std::function<void()>& work) {
 }
 
 void Graph::record(const std::function<void()>& work) {
-  if (!measured_) fail("graph: measure() comes before record()");
+  if (!measured_) fail("graph: call measure() before record()");
   if (graph_) fail("graph: it is recorded already");
-  if (session) fail("graph: recorded inside another");
+  if (session) fail("graph: a graph is already being recorded");
   GraphMemory& memory = graph_memory(device_);
-  device_memory(device_).trim();  // because the pool holds the same bytes in pieces too small for one block
+  device_memory(device_).trim();  // the pool holds these bytes in parts too small for one block
   Block* const block = memory.add(plan_.extent());
   if (!block) fail("graph: out of memory on {}: {} asked for", {name_of(device_), show_bytes(plan_.extent())});
   block_ = std::shared_ptr<void>(block, [&memory](void* b) { memory.give_up(static_cast<Block*>(b)); });

@@ -1,15 +1,14 @@
-// A CUDA graph: launches are recorded once and then put on the stream in one call, because launching many short kernels one by one takes
-// longer than they run.
+// A CUDA graph: launches are recorded once and then put on the stream in one call. Launching many short kernels one by one takes longer
+// than they run.
 //   Graph graph(device);
 //   graph.measure(work);       runs the work and counts the memory that it asks for
 //   graph.record(work);        records its launches without running them
 //   graph.launch();            runs them, as often as you like
-// A launch repeats every address and every number that a kernel was given. So the work must do the same each time: inputs that change are
-// tensors made before, and you overwrite them between launches. Tensors made by record() are in one block that the graph owns, at places
-// that measure() has found. They hold the values of the last launch, and nothing else in the program can get that memory.
-// Stream-ordered allocations are not recorded, because their memory would belong to the graph's launches, and tensors that outlive a launch
-// would be freed twice.
-// Run the work once before measure(), because things that are loaded or allocated on first use must not be part of it.
+// A launch repeats every address and every number that a kernel was given, so the work must do the same each time. Make its inputs before,
+// and overwrite them between launches. Tensors made by record() are in one block that the graph owns, at offsets found by measure(). They
+// hold the values of the last launch, and nothing else in the program can get that memory. Stream-ordered allocations are not recorded.
+// Their memory would belong to the graph's launches, and tensors that outlive a launch would be freed twice. Run the work once before
+// measure(). Things that are loaded or allocated on first use must not be part of it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,13 +19,13 @@
 
 namespace ricci {
 
-// Places of tensors in one block of memory. If tensors are made and freed in the same order again, they get the same places. These are only
-// numbers: the block itself belongs to the caller.
+// Offsets of tensors in one block of memory. Tensors that are made and freed in the same order again get the same offsets. These are only
+// numbers. The block itself belongs to the caller.
 class OffsetHeap {
  public:
   static constexpr int64_t kAlign = 512;  // bytes, as for cudaMalloc
 
-  // The offset of a place of that size: the smallest hole that is large enough, or the end.
+  // The offset for this size: the smallest hole that is large enough, or the end.
   int64_t allocate(int64_t bytes);
   void release(int64_t offset);  // error: nothing was allocated there
 
@@ -46,7 +45,7 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   void measure(const std::function<void()>& work);
-  // Errors: nothing was measured, the graph is recorded already, the work reads or writes on the CPU, or it asks for more memory than
+  // Errors: nothing was measured, the graph is already recorded, the work reads or writes on the CPU, it asks for more memory than
   // measured. After an error nothing is recorded.
   void record(const std::function<void()>& work);
   // On the current stream. Error: nothing is recorded.

@@ -1,6 +1,6 @@
-// One thread block, run by one thread of the CPU. Each CUDA thread is a fiber: a stack and a few saved registers (fiber.h). A fiber runs
-// until its CUDA thread has to wait, for example at __syncthreads, and then switches to another fiber, because a block needs up to 1,024
-// threads, and threads of the operating system would run in another order each time. The scheduler is the fiber that has started the block.
+// One thread block, run by one CPU thread. Each CUDA thread is a fiber: a stack and a few saved registers (fiber.h). A fiber runs until its
+// CUDA thread has to wait, for example at __syncthreads, and then switches to another fiber. A block needs up to 1,024 threads, and the
+// operating system would run its threads in a different order each time. The scheduler is the fiber that started the block.
 //
 //   scheduler
 //      |  resume
@@ -11,8 +11,8 @@
 //                                                    v
 //                                              release_barrier
 //
-// So a kernel computes the same in every run. And the scheduler knows why each thread waits. If no thread is ready and none ever will
-// be, a GPU would hang silently; here the launch ends with one line:
+// So a kernel computes the same in every run, and the scheduler knows why each thread waits. If no thread is ready and none ever will be, a
+// GPU hangs silently. Here the launch ends with one line:
 //   scale: block 0: deadlock, no thread of the block can continue: threads 0-15 at __shfl_xor_sync scale.cu:7 with mask 0xffffffff; threads
 //   16-63 at __syncthreads scale.cu:9 (launched at scale.cu:20)
 #include "cuda/emulator/block.h"
@@ -52,7 +52,7 @@ void Block::schedule() {
   }
 }
 
-// Lets every warp run until none of its threads is ready. Returns false if no thread was.
+// Lets every warp run until none of its threads is ready. Returns false if no thread was ready.
 bool Block::run_ready_warps() {
   bool ran = false;
   const unsigned first = options_.order == Options::Order::random ? static_cast<unsigned>(next_random() % n_warps_) : 0;
@@ -64,7 +64,7 @@ bool Block::run_ready_warps() {
   return ran;
 }
 
-// A thread in a loop with __nanosleep looks again, because another thread can have written meanwhile.
+// A thread in a loop with __nanosleep looks again. Another thread can have written meanwhile.
 bool Block::wake_pollers() {
   bool any = false;
   for (unsigned w = 0; w < n_warps_; ++w) {
@@ -87,13 +87,13 @@ std::string Block::state() const {
 
 // ---- Switches between the fibers
 
-// The scheduler runs this thread. The call returns when a fiber switches back to the scheduler.
+// The scheduler runs this thread. Returns when a fiber switches back to the scheduler.
 void Block::resume(Warp& warp, unsigned lane) {
   enter(warp, lane);
   Fiber::switch_to(scheduler_, *thread().fiber);
 }
 
-// Makes this thread the running one; the switch to its fiber comes next.
+// Makes this thread the running one, before the switch to its fiber.
 void Block::enter(Warp& warp, unsigned lane) {
   Thread& t = threads_[warp.index * kLanes + lane];
   if (!t.fiber) take_fiber(t);
@@ -103,8 +103,7 @@ void Block::enter(Warp& warp, unsigned lane) {
   threadIdx = t.index;
 }
 
-// The running thread has to wait. Another thread of its warp runs if one is ready, otherwise the scheduler. The call returns when this
-// thread is resumed.
+// The running thread has to wait. Another ready thread of its warp runs, or the scheduler. Returns when this thread is resumed.
 void Block::yield() {
   if (watched_) look_at_watched_byte();
   Fiber& from = *thread().fiber;
@@ -117,7 +116,7 @@ void Block::yield() {
   if (unwinding_) throw Abandon{};
 }
 
-// The ready lane that runs next. There are three orders because a missing barrier shows as a result that differs between them.
+// The ready lane that runs next. A missing barrier shows as a result that differs between the three orders.
 unsigned Block::pick(const Warp& warp) {
   if (options_.order == Options::Order::forward) return static_cast<unsigned>(std::countr_zero(warp.ready));
   if (options_.order == Options::Order::reverse) return kLanes - 1 - static_cast<unsigned>(std::countl_zero(warp.ready));
@@ -135,7 +134,7 @@ uint64_t Block::next_random() {
 
 // ---- The barrier
 
-// __syncthreads of the running thread at this line. Quiet and the tags are for ThreadSanitizer: only a barrier orders two threads.
+// __syncthreads of the running thread at this line. Quiet and the tags are for ThreadSanitizer. Only a barrier orders two threads.
 void Block::barrier(Loc loc) {
   Quiet quiet;
   Thread& t = thread();

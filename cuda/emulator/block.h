@@ -1,4 +1,4 @@
-// One thread block, with its threads as fibers of one OS thread. block.cpp explains how they run.
+// One thread block, with its threads as fibers of one OS thread (explained in block.cpp).
 #pragma once
 #include <array>
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace emu {
 
-// Tags of ThreadSanitizer for barriers. Two take turns, because a thread that is already at the next barrier must not order anything yet.
+// Tags of ThreadSanitizer for barriers. Two take turns. A thread that is already at the next barrier must not order anything yet.
 struct OrderTags {
   char barrier[2];
   char warp[kMaxThreads / kLanes][2];
@@ -58,12 +58,12 @@ class Block {
   void fence_proxy_async() { proxy_.fence(warp_->index * kLanes + lane_, live_, shared_); }
   void copies_arrived() { proxy_.written(warp_->index * kLanes + lane_); }
   void* landing() { return thread().landing; }
-  bool in_device_memory(const void* p, size_t bytes);  // all of it in one allocation
+  bool in_device_memory(const void* p, size_t bytes);  // all bytes in one allocation
   const Launch& launch() const { return *launch_; }
   std::string running_thread() const;  // "thread 3 of block 7"
 
  private:
-  struct Abandon {};  // unwinds the other threads of a block after one has failed
+  struct Abandon {};  // unwinds the other threads of a block after one fails
   static void entry();
   void run_threads();
   bool run_thread();
@@ -110,12 +110,12 @@ class Block {
   Warp* warp_ = nullptr;  // the running thread is this lane of this warp
   unsigned lane_ = 0;
   Fiber scheduler_;
-  Fiber* last_fiber_ = nullptr;  // the last thread that returned ran on it
+  Fiber* last_fiber_ = nullptr;  // of the last thread that returned
   Stacks stacks_;
   std::array<Warp, kMaxThreads / kLanes> warps_;
   std::unique_ptr<Thread[]> threads_;
   unsigned live_ = 0, arrived_ = 0;  // threads that have not returned; that wait at the barrier
-  Loc barrier_at_{};                 // the place of the first thread
+  Loc barrier_at_{};                 // of the first thread
   bool barriers_differ_ = false;
   bool unwinding_ = false;
   uint64_t steps_ = 0;  // barriers, collectives and returns, but not polls
@@ -123,11 +123,11 @@ class Block {
   const unsigned char* watched_ = nullptr;
   unsigned char watched_value_ = 0;
   std::string writer_;
-  unsigned turn_ = 0;  // the index of the fiber that each thread uses
+  unsigned turn_ = 0;  // index of the fiber that each thread uses
   SharedMemory shared_;
   Warpgroups warpgroups_;
   AsyncProxy proxy_;
-  DeviceRange looked_up_;  // the allocation that in_device_memory found last
+  DeviceRange looked_up_;  // the last allocation that in_device_memory found
   char start_tag_ = 0, end_tag_ = 0;
   std::unique_ptr<OrderTags> tags_;
 };

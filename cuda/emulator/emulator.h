@@ -1,18 +1,18 @@
-// The CUDA emulator: runs the kernels of a .cu file, compiled as ordinary C++, with one fiber per CUDA thread.
-// A kernel file sees this header instead of CUDA's own: the words (__device__, threadIdx), shared memory and, in collectives.h, the device
-// functions. block.cpp shows how a block runs; start there.
+// The CUDA emulator runs the kernels of a .cu file, compiled as ordinary C++, with one fiber per CUDA thread. This header replaces CUDA's
+// own: the words (__device__, threadIdx), shared memory and, in collectives.h, the device functions. block.cpp shows how a block runs;
+// start there.
 //
 // A kernel must not use __shared__ or extern __shared__ (but SHARED and dynamic_shared), must not return before a barrier or a warp
-// collective unless all threads of the block do, must not wait in a loop without __nanosleep, and must not be noexcept, because an error
-// is an exception that passes through it. Lambdas capture SHARED variables by reference.
+// collective unless all threads of the block do, must not wait in a loop without __nanosleep, and must not be noexcept. An error is an
+// exception that passes through it. Lambdas capture SHARED variables by reference.
 //
 // Environment, read once:
 //   RICCI_EMULATOR_ORDER    forward, reverse or random: the order of blocks, warps and lanes
 //   RICCI_EMULATOR_SEED     the seed of the random order
 //   RICCI_EMULATOR_WORKERS  the number of OS threads that run the blocks of one launch
-//   RICCI_EMULATOR_ISOLATE  1: blocks do not see each other's writes (isolation.h): finds races between blocks; slow
-//   RICCI_EMULATOR_ENDS     1: large launches run only their first and last block, over memory that takes room when it is written
-//                           (memory/sparse.h): finds indices of 32 bits that overflow; the results mean nothing
+//   RICCI_EMULATOR_ISOLATE  1: blocks do not see each other's writes (isolation.h). Finds races between blocks; slow
+//   RICCI_EMULATOR_ENDS     1: large launches run only their first and last block, over memory that is allocated when written
+//                           (memory/sparse.h). Finds indices of 32 bits that overflow; the results mean nothing
 //   RICCI_EMULATOR_LAZY     1: launches run when something waits for them (queue.h)
 #pragma once
 #include <stddef.h>
@@ -26,7 +26,7 @@
 #define __align__(bytes) alignas(bytes)
 #define __forceinline__ inline __attribute__((always_inline))
 
-namespace emu {  // because a binary can also have objects with CUDA's own types of these names
+namespace emu {  // a binary can also contain objects with CUDA's own types of these names
 
 struct uint3 {
   unsigned x, y, z;
@@ -45,7 +45,7 @@ struct alignas(8) float2 {
 inline constinit thread_local uint3 threadIdx{}, blockIdx{};
 inline constinit thread_local dim3 blockDim{}, gridDim{};
 
-// A place in the source. Device functions take it as their last argument, by default the caller's.
+// A source line. Device functions take it as their last argument, by default the caller's.
 struct Loc {
   const char* file = __builtin_FILE();
   int line = __builtin_LINE();
@@ -61,19 +61,19 @@ struct Launch {
 };
 
 // Calls body(kernel) once for every thread of every block and returns when all are done. Multiple OS threads can call it at the same time,
-// but not a kernel. Throws ricci::Error, one line that names the kernel, the block, the threads and their source lines, for: an invalid
-// size, a barrier or collective that not all threads reach, a deadlock, a loop that waits for nothing, a write past the end of shared or
-// device memory. Later launches are not affected.
+// but not a kernel. Throws ricci::Error, one line that names the kernel, the block, the threads and their source lines: a size is invalid,
+// not all threads reach a barrier or collective, a deadlock, a loop waits for nothing, a write is past the end of shared or device memory.
+// Later launches are not affected.
 void run(const Launch& launch, void (*body)(const void* kernel), const void* kernel);
 
-// Copies `bytes` bytes of the kernel and runs it, immediately or when something waits for it (queue.h). Wrong sizes, and pointers to memory
-// of the CPU among the arguments, are errors of this call; all other errors appear when the kernel runs.
+// Copies `bytes` bytes of the kernel and runs it, immediately or when something waits for it (queue.h). Wrong sizes, and arguments that
+// point to CPU memory, are errors of this call. All other errors appear when the kernel runs.
 void launch(const Launch& launch, void (*body)(const void* kernel), const void* kernel, size_t bytes);
 
 // For tests of cuda/toolkit without a GPU: their stub of the CUDA runtime (tests/cuda/stub) runs the kernels of Device::cuda here.
 inline void (*cuda_stub)(const Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes) = nullptr;
 
-// launch() of a struct. Its padding is cleared, because chance values there could look like a pointer to memory of the CPU.
+// launch() of a struct. Its padding is cleared. Chance values there could look like a pointer to CPU memory.
 template <class Kernel> void launch_kernel(const Launch& config, const Kernel& kernel, bool is_cuda) {
   alignas(Kernel) unsigned char bytes[sizeof kernel];
   __builtin_memcpy(bytes, &kernel, sizeof kernel);
@@ -92,15 +92,15 @@ struct Options {
   bool isolate = false;        // with one worker
   bool wgmma = true;           // switched off to test the kernels for GPUs without it
   bool ends = false;           // not with isolate, nor under AddressSanitizer or ThreadSanitizer
-  unsigned max_polls = 20000;  // threads can wake so often from __nanosleep while nothing else happens in the block
+  unsigned max_polls = 20000;  // wake-ups from __nanosleep while nothing else happens in the block
 };
-Options& options();  // not to be changed while a launch runs
+Options& options();  // do not change them while a launch runs
 // Error: a variable RICCI_EMULATOR_* has an invalid value, or two options conflict. Allocations and launches call it. options() itself
-// throws nothing, because error handling calls it too.
+// throws nothing. Error handling calls it.
 void check_options();
 
-// ---- device memory: aligned to 256 bytes and filled with 0xff (NaN), or with zeros if it is sparse (memory/sparse.h). On either side is a
-// red zone that every launch checks. Under AddressSanitizer only kernels and the copies below have access. A wrong pointer or size throws
+// ---- device memory: aligned to 256 bytes and filled with 0xff (NaN), or with zeros if it is sparse (memory/sparse.h). Every launch checks
+// the red zones on both sides. Under AddressSanitizer only kernels and the copies below have access. A wrong pointer or size throws
 // ricci::Error.
 
 void* allocate(size_t bytes);

@@ -1,5 +1,4 @@
-// A switch between fibers in assembly, because the portable ucontext also saves the signal mask, by a call of the operating system, and is
-// about 20 times slower.
+// A switch between fibers in assembly. The portable ucontext also saves the signal mask, with a system call, and is about 20 times slower.
 #include "cuda/emulator/fiber.h"
 
 #include <sys/mman.h>
@@ -8,7 +7,7 @@
 
 #include "core/error.h"
 
-// For functions that start in one fiber and return in another: they must not report entry and exit to ThreadSanitizer.
+// For functions that start in one fiber and return in another. They must not report entry and exit to ThreadSanitizer.
 #if RICCI_TSAN
 #define ACROSS_FIBERS __attribute__((no_sanitize_thread, noinline))
 #else
@@ -16,8 +15,8 @@
 #endif
 
 #ifndef RICCI_EMULATOR_UCONTEXT
-// Saves the registers that a function must preserve on the old stack, and restores them from the new one. For a new fiber `first_frame`
-// puts zeros there, and the address of its first function as the return address.
+// Saves the registers that a function must preserve on the old stack, and restores them from the new one. In a new fiber, `first_frame`
+// puts zeros there, and its first function as the return address.
 asm(R"(
   .text
   .globl ricci_emulator_switch
@@ -143,7 +142,7 @@ void Stacks::map() {
   for (size_t i = kStacksPerMap; i-- > 0;) {
     char* guard = first + i * kEach;
     mprotect(guard, kPage, PROT_NONE);
-    // The offsets differ, because stacks that end at the same place of a page would compete for the same few lines of the cache.
+    // Stacks that end at the same offset of a page would compete for the same few cache lines, so their offsets differ.
     free_.push_back({guard + kPage, kStackBytes, i % 16 * 256});
   }
 }

@@ -1,7 +1,6 @@
-// Fibers: stacks that one OS thread switches between. On x86-64 a switch is 15 instructions; elsewhere, or
-// with -DRICCI_EMULATOR_UCONTEXT, it goes through ucontext (about 20 times slower, the same results).
-// The sanitizers are informed of every switch. For ThreadSanitizer each fiber is a thread, and a switch orders nothing, because otherwise
-// it would not see races between CUDA threads: only barriers and fences order.
+// Fibers: stacks that one OS thread switches between. On x86-64 a switch is 15 instructions. Elsewhere, or with -DRICCI_EMULATOR_UCONTEXT,
+// it uses ucontext (about 20 times slower, the same results). The sanitizers are informed of every switch. For ThreadSanitizer each fiber
+// is a thread. A switch orders nothing; only barriers and fences do, so it sees races between CUDA threads.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -35,7 +34,7 @@ namespace emu {
 struct Stack {
   char* bottom = nullptr;
   size_t bytes = 0;
-  size_t offset = 0;  // the first frame's distance from the top
+  size_t offset = 0;  // distance of the first frame from the top
 };
 
 // Hides the emulator's own bookkeeping from ThreadSanitizer.
@@ -68,7 +67,7 @@ class Fiber {
 #ifdef RICCI_EMULATOR_UCONTEXT
   ucontext_t context_;
 #else
-  void* stack_pointer_ = nullptr;  // first, because it is then in one cache line with the members of the CUDA thread that a switch reads
+  void* stack_pointer_ = nullptr;  // first, in one cache line with the members of the CUDA thread that a switch reads
 #endif
 
  public:
@@ -84,10 +83,10 @@ class Fiber {
   // Makes this object represent the stack that the calling OS thread runs on.
   void adopt();
 
-  // Returns when another fiber switches to `current`.
+  // Returns when a fiber switches to `current`.
   static void switch_to(Fiber& current, Fiber& next);
   static void begin(Fiber& scheduler);             // the scheduler is the fiber that switched to the first fiber after adopt()
-  static void leave(Fiber& current, Fiber& next);  // the last switch of `current`: does not return
+  static void leave(Fiber& current, Fiber& next);  // the last switch of `current`; does not return
 
  private:
   static void change(Fiber& current, Fiber& next);

@@ -7,6 +7,6 @@
 namespace emu {
 
 void check_launch(const Launch& launch);                                       // sizes
-void check_arguments(const Launch& launch, const void* kernel, size_t bytes);  // refuses pointers to memory of the CPU
+void check_arguments(const Launch& launch, const void* kernel, size_t bytes);  // refuses pointers to CPU memory
 
 }  // namespace emu

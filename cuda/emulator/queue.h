@@ -1,5 +1,5 @@
-// The work of the device, in order. It runs immediately, or with Options::lazy when something waits for it: so a program that forgets a
-// wait finds the old values. An error in work that was queued appears at the wait; the work after it still runs.
+// The work of the device, in order. It runs immediately. With Options::lazy it runs when something waits for it, so a program that forgets
+// a wait finds the old values. An error in queued work appears at the wait; the work after it still runs.
 #pragma once
 #include <functional>
 #include <vector>
@@ -9,12 +9,12 @@ namespace emu {
 void queue_or_run(std::function<void()> work);
 void synchronize();  // waits for all work
 
-// Between begin and end, work that this OS thread would queue or run is recorded instead, in order.
+// Between begin and end, work that this OS thread would queue or run is recorded, in order.
 using Recorded = std::vector<std::function<void()>>;
 void begin_recording();
 Recorded end_recording();
 
-// emu::release in the order of the work. Until the queue is empty a read of the memory gives NaN, and a write is an error.
+// emu::release in the order of the work. Until the queue is empty, a read of the memory gives NaN, and a write is an error.
 void release_in_order(void* device);
 
 }  // namespace emu

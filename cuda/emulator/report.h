@@ -1,4 +1,4 @@
-// Places and threads as words, for the errors of the emulator.
+// Source lines and threads as words, for the errors of the emulator.
 #pragma once
 #include <string>
 #include <vector>

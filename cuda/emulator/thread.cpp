@@ -29,7 +29,7 @@ NEVER_RETURNS_TO_CALLER void Block::entry() {
   Fiber::leave(*block.last_fiber_, block.scheduler_);
 }
 
-// A separate function, because otherwise its frame would stay on the stack that the next thread gets.
+// A separate function. Its frame must not stay on the stack that the next thread gets.
 __attribute__((noinline)) void Block::run_threads() {
   while (run_thread() && continue_with_next_thread()) {
   }
@@ -57,7 +57,7 @@ bool Block::run_thread() {
   return false;
 }
 
-// A thread that has not started yet takes the stack of the thread that has just returned. That saves a switch.
+// A thread that has not started yet takes the stack of the thread that just returned. That saves a switch.
 bool Block::continue_with_next_thread() {
   if (RICCI_TSAN) return false;
   if (warp_->ready) {
@@ -78,11 +78,11 @@ void Block::run_body() {
   const uintptr_t address = run_until_fault(body_, kernel_, thread().landing);
   if (!address) return;
   const DeviceRange nearest = nearest_allocation(address);
-  fail_thread(ricci::format_message("an access at byte {} of a device allocation of {} bytes",
+  fail_thread(ricci::format_message("it accesses byte {} of a device allocation of {} bytes",
       {static_cast<int64_t>(address - nearest.begin), static_cast<int64_t>(nearest.end - nearest.begin)}));
 }
 
-// Ends the other threads of a block after one has failed, because otherwise the objects on their stacks would be lost.
+// Ends the other threads of a block after one has failed, to destroy the objects on their stacks.
 void Block::unwind() {
   unwinding_ = true;
   for (unsigned i = 0; i < n_threads_; ++i)

@@ -9,8 +9,8 @@ namespace emu {
 
 inline constexpr unsigned kMaxThreads = 1024, kLanes = 32;
 
-// For ThreadSanitizer a fiber is a thread, and a thread cannot race with itself, so adjacent blocks use different fibers. A stack that
-// multiple fibers use would look like a race, so each fiber keeps its own stack then.
+// For ThreadSanitizer a fiber is a thread, and a thread cannot race with itself, so adjacent blocks use different fibers. A stack shared by
+// fibers would look like a race, so each fiber keeps its own.
 inline constexpr unsigned kFibersPerThread = RICCI_TSAN ? 2 : 1;
 
 struct alignas(64) Thread {
@@ -24,13 +24,13 @@ struct alignas(64) Thread {
   void* landing = nullptr;  // sparse.h
 };
 
-// The record of a lane that has arrived at a collective.
+// A lane that has arrived at a collective.
 struct Arrival {
   const char* name;
   Resolve resolve;
   unsigned mask;
   Loc loc;
-  bool aligned;  // all lanes must be at the same instruction, not only at the same kind
+  bool aligned;  // all lanes must be at the same instruction, not only the same kind
 };
 
 struct Warp {

@@ -1,15 +1,15 @@
-// The implementations that gemm() chooses from. Each computes the whole product. Extents are at least 1, but k can be 0. There is more than
-// one because no layout of the work is fast for all shapes: with one row, for example, packing b takes longer than the product.
+// The implementations that gemm() chooses from. Each computes the full product. Extents are at least 1, but k can be 0. No layout of the
+// work is fast for all shapes. With one row, for example, packing b takes longer than the product.
 #pragma once
 #include "cuda/gemm/gemm.h"
 
 namespace ricci {
 
-// CPU, any strides, every dtype: packed blocks, and a tile of c in registers. The bits do not depend on how c is cut.
+// CPU, any strides, every dtype: packed blocks, and a tile of c in registers. The bits do not depend on the tasks of c.
 void gemm_blocked(const Gemm& g);
 
-// CPU, at most 12 rows of a (bf16: 1): reads b in place. Returns false and does nothing for more rows, or if the terms of b's columns are
-// not neighbours.
+// CPU, at most 12 rows of a (bf16: 1): reads b without packing. Returns false and does nothing for more rows, or if the terms of b's
+// columns are not contiguous.
 bool gemm_few_rows(const Gemm& g);
 
 // One matrix of a batch.
@@ -26,8 +26,8 @@ inline Gemm matrix_of(Gemm g, int64_t i) {
 void gemm_tiled(const Gemm& g);
 
 // cuda by cuBLASLt, loaded on first use; with the row sums. Returns false and does nothing with RICCI_WITHOUT_CUBLAS=1, or if the library
-// has no algorithm for this product (reported once on stderr). Errors: it cannot be loaded
-// (cuda/gemm/load_cublas.h), a call that fails, with the product. Only in builds with the toolkit.
+// has no algorithm for this product (reported once on stderr). Errors: the library cannot be loaded (cuda/gemm/load_cublas.h), a call fails
+// (with the product). Only in builds with the toolkit.
 bool gemm_cublas(const Gemm& g);
 
 }  // namespace ricci

@@ -1,6 +1,5 @@
-// c_mn = sum_k a_mk b_kn for few rows m, as in decoding, if the terms of b's columns are neighbours. b is not packed, because reading it
-// takes nearly all of the time and packing would take longer. Some rows are multiplied by a few columns at a time, and the next columns are
-// fetched meanwhile.
+// c_mn = sum_k a_mk b_kn for few rows m, as in decoding, if the terms of b's columns are contiguous. Reading b takes nearly all of the
+// time, so it is not packed. Some rows are multiplied by a few columns at a time, and the next columns are fetched meanwhile.
 #include <algorithm>
 
 #include "core/cpu/isa.h"
@@ -61,7 +60,7 @@ template <int M, class T> struct Rows {
   template <class C> HD void put(C* target, A sum) const { *target = static_cast<C>(g.accumulate ? sum + static_cast<A>(*target) : sum); }
 };
 
-// a of the whole batch, dense, `rows` rows each.
+// a of the full batch, dense, `rows` rows each.
 template <class T> Tensor dense_rows(const Gemm& g, int64_t rows) {
   using A = Accumulator<T>;
   const Tensor dense({g.batch, rows, g.k}, dtype_of<A>);

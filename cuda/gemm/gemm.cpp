@@ -1,6 +1,5 @@
 // Checks a product and chooses the implementation (backends.h): on the CPU few_rows or blocked, on cuda cuBLASLt or, if that refuses, our
-// own tiled kernel. A c with neighbouring rows instead of neighbouring columns is computed as c^T = b^T a^T, because then each
-// implementation only has to write rows.
+// own tiled kernel. If the rows of c are contiguous instead of its columns, c^T = b^T a^T is computed, so implementations only write rows.
 #include "cuda/gemm/gemm.h"
 
 #include <utility>
@@ -17,11 +16,11 @@ namespace {
 void check(const Gemm& g) {
   if (g.dtype == Dtype::i64) fail("gemm: expected f32, f64 or bf16, got {}", {name_of(g.dtype)});
   if (g.c_f32 && g.dtype != Dtype::bf16) fail("gemm: c_f32 is for bf16, not for {}", {name_of(g.dtype)});
-  if (g.batch < 0 || g.m < 0 || g.n < 0 || g.k < 0) fail("gemm: negative extent in batch {} m {} n {} k {}", {g.batch, g.m, g.n, g.k});
+  if (g.batch < 0 || g.m < 0 || g.n < 0 || g.k < 0) fail("gemm: an extent is negative: batch {} m {} n {} k {}", {g.batch, g.m, g.n, g.k});
   require(g.device);
 }
 
-// An extent of 1 has no meaningful stride. It gets the dense one, because the fast paths ask for dense strides.
+// An extent of 1 has no meaningful stride. It gets the dense one, required by the fast paths.
 void make_dense(MatrixAt& strides, int64_t rows, int64_t columns) {
   if (columns == 1) strides.column_stride = rows > 1 && strides.row_stride == 1 ? rows : 1;
   if (rows == 1) strides.row_stride = strides.column_stride == 1 ? columns : 1;

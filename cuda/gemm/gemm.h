@@ -1,13 +1,13 @@
-// Matrix products on every device:  c_mn = sum_k a_mk b_kn (+ c_mn) (+ bias_n), a batch of them at once.
+// Matrix products on every device, a batch in one call:  c_mn = sum_k a_mk b_kn (+ c_mn) (+ bias_n).
 //
-// A matrix is a pointer and three strides, not a flag "transposed", because the heads inside a row are neither: head n of x_bcd is a matrix
-// [c k] with row stride d and its first element at n k. With strides, transposed matrices, views and heads need no copy.
+// A matrix is a pointer and three strides. A flag "transposed" does not describe the heads inside a row. Head n of x_bcd is a matrix [c k]
+// with row stride d and its first element at n k. With strides, transposed matrices, views and heads need no copy.
 #pragma once
 #include "core/tensor.h"
 
 namespace ricci {
 
-// The place of element (row, column) of matrix i, in elements: i * batch_stride + row * row_stride + column * column_stride.
+// Element (row, column) of matrix i is at element i * batch_stride + row * row_stride + column * column_stride.
 struct MatrixAt {
   int64_t row_stride, column_stride, batch_stride;
 };
@@ -26,25 +26,25 @@ struct Gemm {
   void* row_sums_m = nullptr;    // set by gemm_with_row_sums only: cuBLASLt also writes sum_k a_mk here, in the type of c
 };
 
-// A tensor as one of the matrices of a product: the innermost index counts columns, all others together count rows.
+// A tensor as one of the matrices of a product: the innermost index is the column, all others together are the row.
 struct Matrix {
   Tensor elements;
   int64_t rows, columns;
   MatrixAt strides;
   Matrix(const Tensor& t);
-  Matrix transposed() const;  // no copy: the two strides change places
+  Matrix transposed() const;  // no copy: swaps the two strides
 };
 
 // c_mn = a_mk b_kn (+ bias_n), to be computed by gemm() below:   gemm(product(y_rf, x_rd, Matrix(w_fd).transposed(), bias_f));
 Gemm product(const Matrix& c_mn, const Matrix& a_mk, const Matrix& b_kn, const Tensor& bias_n = {});
 
 // On the CPU the bits do not depend on the number of threads. With k = 0 the sum is 0.
-// Errors: a dtype that is not floating-point, negative extents, c_f32 without bf16, a device that is not available.
+// Errors: the dtype is not floating-point, an extent is negative, c_f32 is used without bf16, the device is not available.
 void gemm(const Gemm& g);
 
 // For the gradients of a weight and its bias: computes the product g, one matrix, and returns sums_m = sum_k a_mk in this dtype. Its factor
-// a is a_km, [... m], read transposed. On cuda cuBLASLt sums during the product. On other devices a second pass over a_km sums; and so does
-// cuda if cuBLASLt refuses, which prints a line to stderr. Errors: as gemm.
+// a is a_km, [... m], read transposed. On cuda, cuBLASLt sums during the product. If it refuses, it prints a line to stderr. Then, and on
+// other devices, a second pass over a_km sums. Errors: as for gemm.
 Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 
 }  // namespace ricci
@@ -52,7 +52,7 @@ Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 // The ladder. Each rung is tested against a plain loop. The milliseconds are for the product [2048 256] [256 1024] and, in the column "one
 // row", for [1 256] [256 1024] with the second factor stored as [1024 256], like a weight. They were measured on one core of an AMD EPYC
 // (Zen 5, 2026-11-26, `ricci-bench-rungs gemm gemm_row --threads 1`). The least possible times are 4.1 and 0.014 ms in f32. A minus is a
-// product that the rung does not compute, or a GPU that was not measured yet.
+// product that the rung does not compute, or a GPU that is not measured.
 //                            lines    ms  one row  idea
 //   ops/first_rungs.cpp        105  1036    0.500  three loops in f64: each sum walks down a column of b
 //   cuda/gemm/blocked.h        210   4.4    0.034  blocks that stay in the caches, sums that stay in registers (tile.h)

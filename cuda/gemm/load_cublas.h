@@ -1,5 +1,4 @@
-// Chooses the file of cuBLASLt, or throws the error that names the tried files. It is apart from cuda/toolkit because its tests then need
-// no toolkit.
+// Chooses the file of cuBLASLt, or throws the error that names the tried files. It is not in cuda/toolkit, so its tests need no toolkit.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,8 +12,8 @@ namespace ricci {
 // Tries to load one file. Returns an empty text, or the reason why it was not loaded.
 using LoadLibrary = std::function<std::string(const std::string& file)>;
 
-// Loads the first of the files that can be loaded. With the environment variable RICCI_WITHOUT_CUBLAS=1 it loads nothing and returns false:
-// then our own, slower kernels compute the products. Error: no file can be loaded; the one line names each of them.
+// Loads the first file that can be loaded. With the environment variable RICCI_WITHOUT_CUBLAS=1 it loads nothing and returns false. Our
+// own, slower kernels then compute the products. Error: no file can be loaded; the one line names each of them.
 inline bool load_cublas(const std::vector<std::string>& files, const LoadLibrary& load) {
   if (is_switched_on("RICCI_WITHOUT_CUBLAS")) return false;
   std::string tried;
@@ -23,7 +22,7 @@ inline bool load_cublas(const std::vector<std::string>& files, const LoadLibrary
     if (reason.empty()) return true;
     tried += (tried.empty() ? "" : ", ") + file + " (" + reason + ")";
   }
-  fail("gemm: cuBLASLt cannot be loaded; tried {}; set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower "
+  fail("gemm: cuBLASLt cannot be loaded from {}; set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower "
        "kernels",
       {tried});
 }

@@ -1,5 +1,5 @@
-// Copies lines of a matrix into panels, because the inner loop of the blocked product is fastest if it reads memory from front to back: the
-// terms k one after the other, and for each term the lines of the panel. A line is a row of a or a column of b.
+// Copies lines of a matrix into panels. The inner loop of the blocked product then reads memory from front to back: the terms k one after
+// the other, and for each term the lines of the panel. A line is a row of a or a column of b.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -8,21 +8,21 @@
 
 namespace ricci {
 
-// The number of terms of one panel that are packed before the next panel, if the terms of a line are not neighbours. The next terms are
+// The number of terms of one panel that are packed before the next panel, if the terms of a line are not contiguous. The next terms are
 // fetched meanwhile.
 constexpr int64_t kStretch = 16;
-constexpr int64_t kPad = 16;  // elements between panels, because at multiples of 4096 bytes they would share few lines of a cache
+constexpr int64_t kPad = 16;  // elements between panels; at multiples of 4096 bytes they would share few lines of a cache
 constexpr int64_t kCacheLine = 64;
 
 constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
 constexpr int64_t round_up(int64_t n, int64_t unit) { return parts(n, unit) * unit; }
 
-// N lines of N words of 4 bytes, one vector for each line, are transposed in registers.
+// Transposes N lines of N words of 4 bytes in registers, one vector for each line.
 template <int N> struct Words {
   typedef uint32_t Vec __attribute__((vector_size(4 * N), aligned(kAlignedValues ? 4 * N : 2), may_alias));
   typedef uint32_t Stored __attribute__((vector_size(4 * N), aligned(2), may_alias));
 
-  // Two stages within groups of 4 words, because vectors do these fastest; the others between groups.
+  // Two stages within groups of 4 words, the fastest for vectors; the others between groups.
   static HD void transpose(Vec (&row)[N]) {
     constexpr auto all = std::make_index_sequence<N>();
     constexpr auto low = [](int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * N; };                         // 0 N 1 N+1 of every group
@@ -39,7 +39,7 @@ template <int N> struct Words {
 
  private:
   // Two rows that are `Distance` apart become two others: one has the words low(j) of both (the second row's words are N ..), the other the
-  // words that are `Offset` further.
+  // words at a distance of `Offset`.
   template <int Distance, int Offset, class Low, size_t... J> static HD void shuffle(Vec (&row)[N], Low low, std::index_sequence<J...>) {
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i)
@@ -75,7 +75,7 @@ template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
     for (int i = 0; i < Lines; ++i) panel[i] = i < lines ? Kind::load(terms + i * line_stride, k_stride, end - k) : Packed(0);
   }
 
-  // A few lines too many: the next term overwrites them.
+  // Writes some lines too many. The next term overwrites them.
   HD void along_lines(int64_t k, int64_t end, int64_t ks, Packed* panel) const {
     const int64_t last = kWide > Lines || ks % Kind::kTerms ? ks - Kind::kTerms : ks;
     for (; k < (end < last ? end : last); k += Kind::kTerms, panel += Stride) {
@@ -127,7 +127,7 @@ template <class Kind> struct Factor {
   Packed* packed;
 
   static HD int64_t words(int64_t ks) { return round_up(parts(ks, Kind::kTerms), Kind::kUnit); }
-  // The places of the terms from `from` on, of the lines from this one on.
+  // The addresses of the terms from `from` on, of the lines from this one on.
   HD const T* at(int64_t line, int64_t from) const { return first + line * line_stride + from * k_stride; }
   HD Lines<Packed> place(int64_t line, int64_t from) const {
     return {reinterpret_cast<const Packed*>(at(line, from)), k_stride == 1 ? line_stride / Kind::kTerms : k_stride};
@@ -135,8 +135,8 @@ template <class Kind> struct Factor {
 };
 
 // A factor in panels of kPanel lines. A panel holds the first term of all its lines, then the second one, and so on. kGroup lines are
-// packed at a time. With kOnlyWhole a last panel with fewer lines is packed even if the others are read in place, because a tile would read
-// past the end of the matrix.
+// packed at a time. With kOnlyWhole, a last panel with fewer lines is packed even if the others are not. A tile would read past the end of
+// the matrix.
 template <class Kind, int kPanel, int kGroup, int kBytes, bool kOnlyWhole> struct Panels : Factor<Kind> {
   using typename Factor<Kind>::Packed;
   using Factor<Kind>::words;
@@ -161,7 +161,7 @@ template <class Kind, int kPanel, int kGroup, int kBytes, bool kOnlyWhole> struc
   }
 };
 
-// Rows of a for tiles: the terms of a row are neighbours.
+// Rows of a for tiles: the terms of a row are contiguous.
 template <class Kind> struct TileRows : Factor<Kind> {
   using typename Factor<Kind>::Packed;
   using Factor<Kind>::words;

@@ -1,5 +1,5 @@
-// Products of bf16 by the instruction that multiplies two pairs and adds both products to an f32 (AVX512-BF16), because it does twice the
-// work of an f32 instruction. It treats subnormal numbers as zeros.
+// Products of bf16 by the instruction that multiplies two pairs and adds both products to an f32 (AVX512-BF16). It does twice the work of
+// an f32 instruction. It treats subnormal numbers as zeros.
 #pragma once
 #if defined(__x86_64__)
 #include "core/cpu/isa.h"
@@ -7,9 +7,9 @@
 
 namespace ricci {
 
-// Two successive terms in one word, the first in its lower half. The instructions are in assembly because a compiler accepts their
-// intrinsics only in functions for this instruction set, but one tile serves all instruction sets. `?` has no effect with one alternative;
-// without it, clang refuses a vector of 64 bytes in such a function.
+// Two successive terms in one word, the first in its lower half. The instructions are in assembly. A compiler accepts their intrinsics only
+// in functions for this instruction set, but one tile serves all instruction sets. `?` has no effect with one alternative; without it,
+// clang refuses a vector of 64 bytes in such a function.
 struct Pairs {
   using Element = bf16;
   using Sum = float;
@@ -41,7 +41,7 @@ struct Pairs {
 };
 
 // The tiles of AMX hold 16 rows of 64 bytes: 0 to 3 are sums, 4 and 5 are rows of a with 16 pairs each, 6 and 7 are 16 pairs of 16 columns
-// of b. The instructions are in assembly, because a compiler accepts their intrinsics only in functions for this instruction set.
+// of b. The instructions are in assembly for the reason above.
 struct AmxTiles {
   // Tiles of rows of a and of c have Rows rows, at most 16. All sums are zero.
   template <int Rows> static HD void begin() {

@@ -1,6 +1,6 @@
-// The inner loop of the blocked matrix product:  sum_ij = sum_k a_ki b_kj  for a tile of rows i and columns j, with all sums
-// in registers, because the loop would otherwise wait for memory. Every element is summed over k in the same order, independent of its
-// place in a tile, a panel or a task; otherwise the bits would depend on how c is cut.
+// The inner loop of the blocked matrix product:  sum_ij = sum_k a_ki b_kj  for a tile of rows i and columns j. All sums are in registers,
+// so the loop does not wait for memory. Every element is summed over k in the same order, independent of its tile, panel or task. So the
+// bits do not depend on the cuts of c.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace ricci {
 
-// Elements T that are packed one by one, in the type of the sums. A kind of elements defines how they are packed and summed.
+// Elements T that are packed one by one, in the type of the sums. A kind of elements defines their packing and summing.
 template <class T> struct Single {
   using Element = T;
   using Sum = Accumulator<T>;
@@ -20,7 +20,7 @@ template <class T> struct Single {
   static constexpr int kTerms = 1, kUnit = 1;  // terms of a sum in one Packed; the number of Packed is a multiple of kUnit
   static constexpr bool kByTiles = false;
 
-  // True if the k terms of a factor can be multiplied in place.
+  // True if the k terms of a factor can be multiplied without packing.
   static bool in_place(int64_t line_stride, int64_t k_stride, int64_t /*k*/) {
     return std::is_same_v<T, Sum> && (line_stride == 1 || k_stride == 1);
   }
@@ -28,7 +28,7 @@ template <class T> struct Single {
   // The terms from `terms` on; `more` of them exist.
   static HD Packed load(const T* terms, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*terms); }
 
-  // sum += a b. Vectors are passed by reference, because otherwise g++ warns of calls between instruction sets.
+  // sum += a b. Vectors are passed by reference. For values, g++ warns of calls between instruction sets.
   template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) { sum = sum + a * b; }
 };
 
@@ -38,22 +38,22 @@ template <int kRows, class F> HD void for_panels(int64_t rows, F f, int64_t row 
   if constexpr (kRows > 1) for_panels<static_cast<int>(std::bit_floor(kRows - 1u))>(rows, f, row);
 }
 
-// The destination of a tile's sums: `sums`; after the last terms also c, if c has another type. Between the pieces of a block of terms the
-// sums stay in `partial`, a dense tile, so an element has the same bits for pieces of any length.
+// The destination of a tile's sums: `sums`; after the last terms also c, if c has a different type. Between the parts of a block of terms
+// the sums stay in `partial`, a dense tile, so an element has the same bits for parts of any length.
 template <class Sum, class C> struct TileTo {
   Sum* sums = nullptr;
   int64_t sum_stride = 0;  // between rows
-  bool add = false;        // add to the numbers in `sums`
+  bool add = false;        // to the numbers in `sums`
   C* c = nullptr;          // null while terms are missing, or if the sums are c itself
   int64_t c_stride = 0;
-  bool accumulate = false;    // add to the numbers in c
-  const Sum* bias = nullptr;  // at the first column; null without a bias, or if `sums` has it already
+  bool accumulate = false;    // to the numbers in c
+  const Sum* bias = nullptr;  // at the first column; null without a bias, or if `sums` already contains it
   int64_t columns = 0;        // existing ones
   Sum* partial = nullptr;
   bool first_piece = true, last_piece = true;
 };
 
-// The place of a factor's terms: a tile's lines are rows of a or columns of b.
+// The position of a factor's terms: a tile's lines are rows of a or columns of b.
 template <class Packed> struct Lines {
   const Packed* first;
   int64_t stride;
@@ -66,9 +66,9 @@ struct Fetch {
 };
 constexpr int64_t kTermsAhead = 32;  // a few hundred cycles, about as long as memory takes
 
-// ks terms of Rows rows of a times two vectors of columns of b; a vector has `Bytes` bytes. The columns of b are neighbours and
-// its terms are a stride apart. Either the rows of a are neighbours and its terms a stride apart, or the other way round (kAlongK). Packed
-// panels are read in the same way as matrices in place.
+// ks terms of Rows rows of a times two vectors of columns of b; a vector has `Bytes` bytes. The columns of b are contiguous and its terms
+// are a stride apart. Either the rows of a are contiguous and its terms a stride apart, or the other way round (kAlongK). Packed panels are
+// read like matrices.
 template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct MultiplyTile {
   using Sum = typename Kind::Sum;
   using Packed = typename Kind::Packed;
@@ -96,7 +96,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
   }
 
  private:
-  // They have left the caches since the last block of terms, and the tile would wait for them at its end.
+  // They have left the caches since the last block of terms; the tile would wait for them at its end.
   HD void fetch_sums() const {
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i)
@@ -108,7 +108,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) left[i] = right[i] = Vec{};
     if (!target.first_piece) load(left, right);
-    // Three rows share a pointer, because there are fewer registers for addresses than rows.
+    // Three rows share a pointer. There are fewer registers for addresses than rows.
     constexpr int kTogether = kAlongK ? 3 : Rows, kPointers = (Rows + kTogether - 1) / kTogether;
     const int64_t row_stride = kAlongK ? a.stride : 1, step = kAlongK ? 1 : a.stride;
     const Word* rows[kPointers];
@@ -129,7 +129,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
 #pragma GCC unroll 16
       for (int p = 0; p < kPointers; ++p) {
         rows[p] += step;
-        asm("" : "+r"(rows[p]));  // otherwise g++ keeps a pointer for every row, most of them in memory
+        asm("" : "+r"(rows[p]));  // keeps g++ from a pointer for every row, most of them in memory
       }
     }
   }

@@ -1,6 +1,6 @@
-// Ranks over MPI 3.1, its C interface, on the program's first thread. This is the only file that includes mpi.h, and only programs that can
-// be more than one process are linked with it (CMakeLists.txt), because a program must start on machines without MPI. An error of MPI ends
-// all ranks, with MPI's text.
+// Ranks over MPI 3.1, its C interface, on the program's first thread. This is the only file that includes mpi.h. Only programs that can be
+// more than one process are linked with it (CMakeLists.txt); the others start on machines without MPI. An error of MPI ends all ranks, with
+// MPI's text.
 #include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ std::string version() {
   return std::regex_search(text, found, std::regex("(Open MPI|MPICH)[^0-9]*([0-9.]+)")) ? found.format("$1 $2") : "MPI";
 }
 
-// MPI has no type of bf16.
+// MPI has no bf16.
 void add_bf16(void* terms, void* sums, int* count, MPI_Datatype*) {
   const auto* const x = static_cast<const bf16*>(terms);
   auto* const sum = static_cast<bf16*>(sums);
@@ -53,21 +53,21 @@ class MpiRanks final : public Ranks {
   }
   ~MpiRanks() override { MPI_Finalize(); }
 
-  // If all ranks have the same error, rank 0 prints it: it sleeps least, and the launcher ends the others while they sleep. On a busy
+  // If all ranks have the same error, rank 0 prints it. It sleeps least, and the launcher ends the others while they sleep. On a busy
   // machine that takes more than a second.
   [[noreturn]] void end_all(const std::string& line) override {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
     ::sleep(2 * static_cast<unsigned>(std::min(rank_, 5)));
     std::fflush(stdout);
     std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, line.c_str());
-    ::usleep(200'000);  // because MPICH's launcher can lose a line that is written just before the end
+    ::usleep(200'000);  // MPICH's launcher can lose a line that is written just before the end
     MPI_Abort(MPI_COMM_WORLD, 1);
     std::_Exit(1);
   }
 
  private:
-  // In pieces, because MPI counts in int, and because a piece stays in the cache until it is added: 124M f32 on two ranks of one machine
-  // take 60 ms, but 120 ms in one piece (Open MPI 4.1.4).
+  // In parts. MPI counts in int, and a part stays in the cache until it is added. 124M f32 on two ranks of one machine take 60 ms, but 120
+  // ms in one part (Open MPI 4.1.4).
   void sum_on_host(void* data, int64_t size, Dtype dtype) override {
     const MPI_Datatype wide = dtype == Dtype::f64 ? MPI_DOUBLE : MPI_FLOAT;
     const bool is_bf16 = dtype == Dtype::bf16;
@@ -87,8 +87,8 @@ class MpiRanks final : public Ranks {
       f(static_cast<char*>(data) + done * element_bytes, static_cast<int>(std::min(most, size - done)));
   }
 
-  // After a millisecond it sleeps between two tests, because MPI's own wait keeps a core busy. Before that it only yields the core, because
-  // a sleep is longer than most waits.
+  // MPI's own wait keeps a core busy. So after a millisecond it sleeps between two tests. Before that it only yields the core. A sleep is
+  // longer than most waits.
   void meet(double limit) override {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
@@ -104,7 +104,7 @@ class MpiRanks final : public Ranks {
       ::usleep(100);
       const double now = seconds_now();
       if (now < looked + 0.1) continue;
-      waited += std::min(now - looked, 1.0);  // because a stopped process has not waited
+      waited += std::min(now - looked, 1.0);  // a stopped process has not waited
       looked = now;
       find_missing(waited, limit);
     }
@@ -115,7 +115,7 @@ class MpiRanks final : public Ranks {
   // MPI does not notice that a process is stopped or stuck. So a rank that has waited for `rank_timeout` reports to all others that it
   // waits. Every rank that also waits, or begins to, reports it as well. A rank without a report is missing. Five seconds later the lowest
   // rank with a report names the missing ranks and ends all; if it is stuck itself, the next one does so after three more seconds. A rank
-  // whose wait ends after all withdraws its report.
+  // withdraws its report if its wait ends after all.
   void find_missing(double waited, double limit) {
     for (int arrived = 1;;) {
       MPI_Status note;
@@ -136,7 +136,7 @@ class MpiRanks final : public Ranks {
   }
 
   void report(bool waits) {
-    static constexpr int kNotes[] = {0, 1};  // static, because MPI sends them later
+    static constexpr int kNotes[] = {0, 1};  // static; MPI sends them later
     waits_[static_cast<size_t>(rank_)] = waits;
     for (int r = 0; r < count_; ++r) {
       if (r == rank_) continue;

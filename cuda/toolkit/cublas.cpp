@@ -1,10 +1,10 @@
 // Products on the GPU by cuBLASLt: f32 without TF32, bf16 with sums in f32.
 //
-// cuBLASLt stores matrices by columns. Our c_mn = a_mk b_kn by rows is c'_nm = b'_nk a'_km by columns, so its A is our b and
-// its B is our a.
+// cuBLASLt stores matrices by columns. Our c_mn = a_mk b_kn by rows is c'_nm = b'_nk a'_km by columns, so its A is our b and its B is our
+// a.
 //
-// A product needs a plan: its description, the layouts of its matrices and the algorithm that the library proposes first. A plan is made
-// once for all products with the same shapes, strides and alignments, because making one takes longer than a small product.
+// A product needs a plan: its description, the layouts of its matrices and the algorithm that the library proposes first. Making a plan
+// takes longer than a small product, so it is made once for all products with the same shapes, strides and alignments.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -25,7 +25,7 @@ struct Plan {
   bool usable = false;
 };
 
-// A row-major matrix for cuBLASLt: its leading dimension, and if the library has to read it transposed.
+// A row-major matrix for cuBLASLt: its leading dimension, and whether the library has to read it transposed.
 struct Layout {
   int64_t leading;
   bool transposed, possible;
@@ -63,23 +63,23 @@ cublasLtEpilogue_t epilogue_of(const Gemm& g) {
   return g.bias_n ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// The reason why cuBLASLt cannot compute the product; null if perhaps it can.
+// The reason why cuBLASLt cannot compute the product; null if it possibly can.
 const char* why_impossible(const Gemm& g, const Layout& a, const Layout& b, const Layout& c) {
   if (!a.possible || !b.possible || !c.possible || c.transposed) return "does not read such strides";
   return g.bias_n && g.c_f32 ? "adds no bf16 bias to an f32 sum" : nullptr;
 }
 
-// The largest power of two, up to 256, that divides the address: some algorithms ask for more than others.
+// The largest power of two, up to 256, that divides the address. Algorithms require different alignments.
 uint32_t alignment(const void* pointer) {
   const auto address = reinterpret_cast<uintptr_t>(pointer) | 256;
   return static_cast<uint32_t>(address & (~address + 1));
 }
 
-// The alignment that both c and the bias added to it have.
+// The alignment of both c and the bias added to it.
 uint32_t alignment_of_sum(const Gemm& g) { return g.bias_n ? std::min(alignment(g.c), alignment(g.bias_n)) : alignment(g.c); }
 
-// The ways to add the parts of a long sum that thread blocks share (split-K). We never let it round a part to less than f32, because
-// by default it also stores or adds parts in the type of the result, for example in bf16.
+// The ways to add the parts of a long sum that thread blocks share (split-K). By default the library also rounds parts to the type of the
+// result, for example bf16. We allow no less than f32.
 uint32_t reduction_schemes(const Gemm& g) {
   const bool narrow_result = g.dtype == Dtype::bf16 && !g.c_f32;
   return narrow_result ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK;
@@ -118,7 +118,7 @@ void choose_algorithm(const Gemm& g, Plan& plan) {
   else not_possible("has no algorithm for a product", g);
 }
 
-// Names the bias or the row sums of this product, because the plan serves many products.
+// Sets the bias or the row sums of this product. The plan serves many products.
 void set_pointers(const Plan& plan, const Gemm& g) {
   if (g.bias_n) set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias_n, g);
   if (g.row_sums_m) set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.row_sums_m, g);

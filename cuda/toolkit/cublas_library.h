@@ -1,5 +1,5 @@
-// cuBLASLt, loaded by the first product (cuda/gemm/load_cublas.h), because a program without products should start fast and run on
-// machines without the library.
+// cuBLASLt, loaded by the first product (cuda/gemm/load_cublas.h). A program without products starts fast and runs on machines without the
+// library.
 #pragma once
 #include <cublasLt.h>
 
@@ -40,8 +40,7 @@ Library& library();
 // Error: the status of the call, with the product.
 void ok(cublasStatus_t status, const char* call, const Gemm& g);
 // Reports on stderr that our own kernel computes such products from now on, and returns false. That kernel is hundreds of times slower for
-// large products, so the line explains the time. A refused epilogue costs little, so its reason is reported once for a dtype and not for
-// each shape.
+// large products, so the line explains the time. A refused epilogue costs little, so its reason is reported once per dtype, not per shape.
 bool not_possible(const char* why, const Gemm& g);
 
 }  // namespace ricci::cublas

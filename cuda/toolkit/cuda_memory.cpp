@@ -22,7 +22,7 @@ namespace {
 int gpu = 0;  // in use
 bool gpu_has_wgmma = false;
 
-// For every new thread, because the runtime starts each with GPU 0.
+// For every new thread. The runtime starts each with GPU 0.
 void choose_gpu() {
   thread_local int chosen = 0;
   if (chosen == gpu) return;
@@ -40,8 +40,8 @@ cudaStream_t the_stream() {
   return stream;
 }
 
-// Copies to the GPU go through pinned memory, because the GPU reads it later by itself. A copy from ordinary memory would wait until
-// everything that was launched before it has run, so the next batch could not be copied while a step is computed.
+// Copies to the GPU go through pinned memory. The GPU reads it later. A copy from ordinary memory would wait until everything that was
+// launched before it has run, so the next batch could not be copied while a step is computed.
 class PinnedRing {
  public:
   PinnedRing() {
@@ -81,7 +81,7 @@ class CudaMemory final : public DeviceMemory {
   void* allocate(int64_t bytes) override {
     void* data = nullptr;
     if (!from_pool(&data, bytes)) {
-      // Freed memory can wait for its stream, or the pool can hold it in pieces too small. So it is returned and requested again.
+      // Freed memory can wait for its stream, or be in parts too small. So it is returned and requested again.
       trim();
       if (!from_pool(&data, bytes)) return nullptr;
     }
@@ -153,7 +153,7 @@ class CudaMemory final : public DeviceMemory {
   }
 
  private:
-  // Returns false if the GPU has no more.
+  // Returns false if the GPU has no more memory.
   bool from_pool(void** data, int64_t bytes) {
     const cudaError_t status = cudaMallocFromPoolAsync(data, static_cast<size_t>(bytes ? bytes : 1), pool_, the_stream());
     if (status == cudaErrorMemoryAllocation) {

@@ -1,5 +1,5 @@
 // The functions that cuda/launch.h declares for nvcc: the checks around every launch, and its name for profilers (NVTX; without a profiler
-// it costs one call through a pointer). They are here because g++ compiles this file, and only the launch itself needs nvcc.
+// it costs one call through a pointer). g++ compiles them here; only the launch itself needs nvcc.
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -14,7 +14,7 @@
 namespace ricci::cuda_build {
 namespace {
 
-// RICCI_SYNC=1 waits for every launch, because otherwise an error appears at a later call and names no kernel.
+// RICCI_SYNC=1 waits for every launch. Without it an error appears at a later call and names no kernel.
 bool waits() {
   static const bool yes = is_switched_on("RICCI_SYNC");
   return yes;
@@ -24,7 +24,7 @@ bool waits() {
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // clears the error, because otherwise the next call reports it again
+  cudaGetLastError();  // clears the error, or the next call reports it again
   fail("{}", {gpu_failure(what, status, cudaGetErrorString(status), waits())});
 }
 

@@ -1,5 +1,4 @@
-// NCCL adds up tensors on GPUs. The first call loads it, because a single process does not need it. This is the only file that includes
-// nccl.h.
+// NCCL adds up tensors on GPUs. The first call loads it; a single process does not need it. This is the only file that includes nccl.h.
 #include "core/error.h"
 #include "cuda/ranks/ranks.h"
 #include "cuda/toolkit/runtime.h"
@@ -18,7 +17,7 @@ void* load() {
     if (void* const library = cuda_build::open_library(file, reason)) return library;
     tried += (tried.empty() ? "" : ", ") + reason;
   }
-  fail("NCCL cannot be loaded; tried {}; set LD_LIBRARY_PATH to its folder", {tried});
+  fail("NCCL cannot be loaded from {}; set LD_LIBRARY_PATH to its folder", {tried});
 }
 
 void* symbol(const char* name) {

@@ -1,4 +1,4 @@
-// cuda/ptx.h for the GPU, where each function is documented.
+// cuda/ptx.h for the GPU. Each function is documented there.
 #pragma once
 #include <stdint.h>
 
@@ -28,7 +28,7 @@ __device__ inline float reciprocal_approx(float x) {
   return y;
 }
 
-// The address within shared memory that the instructions below take.
+// The address within shared memory, for the instructions below.
 __device__ inline uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 
 #define RICCI_LDMATRIX(how, operands, ...) \
@@ -113,7 +113,7 @@ __device__ inline void wgmma_bf16(float (&d)[tiles][4], const uint32_t (&a)[4], 
   static_assert(tiles == 8 || tiles == 16);
   if constexpr (!accumulate)
     for (auto& tile : d)
-      for (float& x : tile) asm volatile("" : "=f"(x));  // the register can hold anything
+      for (float& x : tile) asm volatile("" : "=f"(x));  // the register can contain anything
   if constexpr (tiles == 8)
     RICCI_ON_SM90A(RICCI_WGMMA("64", RICCI_32_NAMES, "{%32,%33,%34,%35}, %36, add, 1, 1, %37", "%38")
                    : RICCI_32_OF_D(0)

@@ -1,4 +1,4 @@
-// y += x,  y *= f,  y = f,  sums over broadcast indices, rounding, the number of NaNs and infinities, the place of the largest element.
+// y += x,  y *= f,  y = f,  sums over broadcast indices, rounding, the number of NaNs and infinities, the index of the largest element.
 //   bytes   12 N for y += x of N numbers in f32, 8 N for a factor, 4 N to fill, sum or count; half in bf16
 //   least possible time   65,536 rows of 768 in bf16 on an H200: 0.30 GB at 4.8 TB/s 0.06 ms for y += x
 #include "cuda/verbs/arithmetic.h"
@@ -32,7 +32,7 @@ template <class T> struct Scale {
 template <class T> struct Fill {
   T* y;
   Accumulator<T> value;
-  HD void operator()(int64_t i) const { y[i] = T(value); }  // here, because a copy of a member is not vectorised
+  HD void operator()(int64_t i) const { y[i] = T(value); }  // a copy of a member is not vectorised
   template <class V> HD auto arrays(V visit) { return visit(y); }
 };
 template <class T> struct FillFew {
@@ -63,7 +63,7 @@ template <class T, class To = T> struct SumColumns {
   HD void add(int64_t r, int64_t c, Value (&sum)[1]) const { sum[0] += Value(x_rc(r, c)); }
   HD void store(int64_t c, const Value (&sum)[1]) const { y_c[c] = To(sum[0]); }
 };
-// The number of the elements r*step .. of x that are NaN or infinite.
+// The number of elements r*step .. of x that are NaN or infinite.
 template <class T> struct CountNonfinite {
   const T* x;
   int64_t n, step;
@@ -134,7 +134,7 @@ HOST void fill(const Tensor& y, double value, const char* file, int line) {
 HOST void fill(const Tensor& y_i, std::initializer_list<double> values, const char* file, int line) {
   const int64_t n = static_cast<int64_t>(values.size());
   if (n != y_i.size() || n > arithmetic::FillFew<float>::kMax)
-    fail("fill: {} values for {}, expected one for each element, at most 8", {n, show(y_i.shape())});
+    fail("fill: got {} values for {}, expected one for each element, at most 8", {n, show(y_i.shape())});
   y_i.written(file, line);
   with_dtype(y_i, [&]<class T>(T) {
     FillFew<T> f{y_i.data<T>(), {}};
@@ -171,12 +171,12 @@ HOST Tensor sum_to(const Tensor& x, const Shape& shape, Dtype dtype) {
     if (from[i] != wanted(i) && wanted(i) != 1) fail("sum_to: {} was not broadcast to {}", {show(shape), show(from)});
   Tensor sum = x;
   int64_t inner = 1;
-  for (int i = from.rank() - 1; i >= 0;) {  // innermost first; indices further out are still whole
+  for (int i = from.rank() - 1; i >= 0;) {  // innermost first; outer indices are still complete
     if (from[i] == wanted(i)) {
       inner *= from[i--];
       continue;
     }
-    int64_t middle = 1, outer = 1;  // neighbours that go away together are one index
+    int64_t middle = 1, outer = 1;  // adjacent indices that are summed together are one
     while (i >= 0 && wanted(i) == 1) middle *= from[i--];
     for (int j = 0; j <= i; ++j) outer *= from[j];
     sum = sum_middle(sum, outer, middle, inner, dtype);

@@ -1,5 +1,5 @@
-// The few sums that the tape itself needs, on every device. None of them is recorded, because the tape calls them during backward. A
-// function that changes y counts as a write to y at the caller's line (Tensor::written): a tape that kept y notices it at backward.
+// The few sums that the tape itself needs, on every device. The tape calls them during backward, so none is recorded. A function that
+// changes y is a write to y at the caller's line (Tensor::written), so a tape that kept y notices it at backward.
 #pragma once
 #include <initializer_list>
 
@@ -11,18 +11,17 @@ namespace ricci {
 void add_to(const Tensor& y, const Tensor& x, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 // y = value
 void fill(const Tensor& y, double value, const char* file = __builtin_FILE(), int line = __builtin_LINE());
-// y_i = values[i], at most 8 of them. They travel as arguments of the kernel, because a copy from the
-// CPU would wait for the device.
+// y_i = values[i], at most 8 of them. They are kernel arguments. A copy from the CPU would wait for the device.
 void fill(const Tensor& y_i, std::initializer_list<double> values, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 // y *= factor
 void multiply_by(const Tensor& y, double factor, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
-// Undoes a broadcast: sums x back to `shape`. `dtype` is x's, or f32 for a bf16 x, because then nothing is rounded.
+// Undoes a broadcast: sums x back to `shape`. `dtype` is x's, or f32 for a bf16 x to avoid rounding.
 Tensor sum_to(const Tensor& x, const Shape& shape, Dtype dtype);
 inline Tensor sum_to(const Tensor& x, const Shape& shape) { return sum_to(x, shape, x.dtype()); }
-Tensor convert(const Tensor& x, Dtype dtype);  // its values, rounded to another floating-point dtype
+Tensor convert(const Tensor& x, Dtype dtype);  // its values, rounded to a different floating-point dtype
 int64_t count_nonfinite(const Tensor& x);      // how many elements are NaN or infinite
-// The place of the largest element in each row of x [.. c], the first of equal ones, as i64 [r]; 0 where it is NaN.
+// The index of the largest element in each row of x [.. c], the first of equal ones, as i64 [r]; 0 if it is NaN.
 Tensor largest_in_rows(const Tensor& x);
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// Eight neighbouring bf16 numbers, 16 bytes, read and written at once, because memory on the GPU is fastest in such pieces.
+// Eight contiguous bf16 numbers, a pack of 16 bytes, read and written in one access. Memory on the GPU is fastest in such packs.
 #pragma once
 #include "core/dtype.h"
 #include "cuda/ptx.h"
@@ -16,7 +16,7 @@ __device__ inline void unpack_piece(const uint4& words, float (&values)[kPiece])
   }
 }
 
-// p is a multiple of 16, also for store_piece.
+// p is a multiple of 16, as for store_piece.
 __device__ inline void load_piece(const bf16* p, float (&values)[kPiece]) { unpack_piece(ptx::load16(p), values); }
 
 // Rounded to nearest even.

@@ -1,6 +1,6 @@
-// for_each_chunk(name, device, items, program): many tensors in few launches, because an optimizer updates hundreds of small tensors, and a
-// launch each would take longer than the work. The elements are cut into chunks of a fixed size. Each chunk is a row as in
-// cuda/verbs/rows.h: a thread block on the GPU, a vectorised loop on the CPU.
+// for_each_chunk(name, device, items, program): many tensors in few launches. An optimizer updates hundreds of small tensors, and a launch
+// for each would take longer than the work. The elements are cut into chunks of a fixed size. Each chunk is a row as in cuda/verbs/rows.h:
+// a thread block on the GPU, a vectorised loop on the CPU.
 //   struct Program {
 //     using Item = ...;                                      the program's data for one tensor; item.n is its number of elements
 //     static constexpr int64_t kBlockChunk, kLoopChunk;      elements of a chunk, on the GPU and on the CPU
@@ -15,7 +15,8 @@
 
 namespace ricci {
 
-// The tensors of one launch. The arguments of a kernel have room for kMax of them. Chunks are numbered from the first tensor to the last.
+// The tensors of one launch, at most kMax (the arguments of a kernel have no room for more). Chunks are numbered from the first tensor to
+// the last.
 template <class Item> struct TensorBatch {
   static constexpr int kMax = 3600 / (sizeof(Item) + sizeof(int64_t));
   int count = 0;
@@ -35,7 +36,7 @@ template <class Item> struct TensorBatch {
   }
 
  private:
-  // The item that a chunk belongs to.
+  // The item of a chunk.
   HD int find(int64_t chunk) const {
     int low = 0, high = count;
     while (high - low > 1) {

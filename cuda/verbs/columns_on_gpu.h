@@ -1,14 +1,14 @@
 // for_columns on the GPU (cuda/verbs/columns.h): both steps are launches of ColumnKernel. Step 1 runs it over the rows of a chunk, step 2
-// over the sums of the chunks. A matrix of few columns and many rows needs the chunks, because one block for each 32 columns would leave
-// most of the GPU idle.
+// over the sums of the chunks. A matrix of few columns and many rows needs the chunks. One block for each 32 columns would leave most of
+// the GPU idle.
 #pragma once
 #include "core/tensor.h"
 #include "cuda/launch.h"
 
 namespace ricci {
 
-// A block sums 32 columns of a chunk of rows; each of its 8 warps takes every eighth row. With only one chunk, `partial` is null and the
-// sums are stored at once.
+// A block sums 32 columns of a chunk of rows; each of its 8 warps uses every eighth row. With only one chunk, `partial` is null and the
+// sums are stored immediately.
 template <class Program> struct ColumnKernel {
   using Value = typename Program::Value;
   static constexpr int kThreads = 256;
@@ -23,7 +23,7 @@ template <class Program> struct ColumnKernel {
     const int64_t first = chunk * rows_per_chunk, last = first + rows_per_chunk < rows ? first + rows_per_chunk : rows;
     Value sum[kSums] = {};
     if (d < n) {
-      UNROLL(8)  // because memory is fastest while it fetches more than one row
+      UNROLL(8)  // memory is fastest with more than one load in flight
       for (int64_t r = first + warp; r < last; r += 8) program.add(r, d, sum);
     }
     for (int k = 0; k < kSums; ++k) of_warp[warp][k][lane] = sum[k];

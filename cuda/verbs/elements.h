@@ -1,5 +1,5 @@
 // for_each_element(name, device, n, f): f(i) for every i in [0, n), in no particular order. On the CPU this is a vectorised loop that the
-// threads share; on the GPU it is one thread per element. An element must not depend on another one, because they run at the same time.
+// threads share; on the GPU it is one thread per element. Elements run at the same time, so none can depend on another.
 //   struct Scale { const float* x; float* y; HD void operator()(int64_t i) const { y[i] = 2 * x[i]; } };
 //   for_each_element("scale", device, n, Scale{x, y});
 // CUDA_ELEMENTS(F) builds F<float>, F<double> and F<bf16> for the GPU.
@@ -7,7 +7,7 @@
 // A functor has two optional members, both for speed on the GPU only:
 //   template <class V> HD auto arrays(V visit) { return visit(x, y); }
 //     It touches nothing but element i of these arrays, reads the arrays of const elements and writes the others. Then a thread handles 16
-//     bytes at once (cuda/verbs/neighbours.h).
+//     bytes together (cuda/verbs/neighbours.h).
 //   auto on_gpu() const
 //     The functor that GPU threads run instead.
 #pragma once
@@ -51,7 +51,7 @@ template <class F> void for_each_element(const char* name, Device device, int64_
 #ifndef __CUDACC__
 
 template <class F> void for_each_element(const char* name, Device device, int64_t n, const F& f) {
-  constexpr int64_t kGrain = 16384;  // elements of one task: less would cost more to hand out than to compute
+  constexpr int64_t kGrain = 16384;  // elements of one task; fewer would cost more to distribute than to compute
   using Kernel = ElementKernelOf<F>;
   if (device != Device::cpu) return launch(name, device, thread_per((n + Kernel::kCount - 1) / Kernel::kCount), Kernel{n, f});
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) { run_vectorized(ElementLoop<F>{f}, begin, end); });
@@ -59,7 +59,7 @@ template <class F> void for_each_element(const char* name, Device device, int64_
 
 #endif
 
-// Builds what for_each_element launches for one functor, and for F<float>, F<double> and F<bf16>.
+// Builds the kernel of for_each_element for one functor, and for F<float>, F<double> and F<bf16>.
 #define CUDA_ELEMENT(...) CUDA_KERNEL(ElementKernelOf<__VA_ARGS__>)
 #define CUDA_ELEMENTS(F)   \
   CUDA_ELEMENT(F<float>);  \

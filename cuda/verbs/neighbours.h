@@ -1,9 +1,8 @@
-// The kernel of for_each_element for functors that name their arrays (cuda/verbs/elements.h). Memory on a GPU is fastest in pieces of 16
+// The kernel of for_each_element for functors that name their arrays (cuda/verbs/elements.h). Memory on a GPU is fastest in packs of 16
 // bytes, but nvcc only makes such accesses if it knows that the address is a multiple of 16. So each thread loads 16 bytes of the array
-// with the narrowest elements, and the same elements of the other arrays, into registers, and runs its copy of the functor on the
-// registers:
+// with the narrowest elements, and the same elements of the other arrays, into registers. It runs its copy of the functor on the registers:
 //   take()   loads the arrays of const elements and points the functor at the registers
-//   f(k)     for each neighbour k
+//   f(k)     for each of the contiguous elements k
 //   give()   stores the arrays of other elements
 // Input and output can be one array under two names. A thread with arrays or ends that are not multiples of 16 bytes runs element by
 // element.
@@ -21,7 +20,7 @@ template <class F> __device__ inline auto on_gpu(const F& f) {
   else return f;
 }
 
-// A thread's neighbours in one array.
+// A thread's contiguous elements in one array.
 template <class T, int kCount> struct Neighbours {
   alignas(16) std::remove_const_t<T> v[kCount];
   T* memory;

@@ -1,12 +1,12 @@
-// Row programs that read and write 16 bytes at a time, because memory on a GPU is fastest in such pieces: row.each_piece(f, x, y, ...)
-// calls f(piece) for neighbouring elements of rows that begin at x, y, ... A piece has 16 bytes of the narrowest type among them.
+// Row programs that read and write packs of 16 bytes. Memory on a GPU is fastest in these. row.each_piece(f, x, y, ...) calls f(piece) for
+// contiguous elements of rows that begin at x, y, ... A piece has 16 bytes of the narrowest type among them.
 //
 //   row.each_piece([&](auto piece) { piece.store(y, factor * piece.load(x) + piece.load(bias)); }, x, bias, y);
 //
-// One formula serves a piece and a single element. piece.load(x) is a number of the type that is computed with (f32 for bf16), or Lanes of
-// it: one number for each neighbour, with the arithmetic of numbers. map(f, a, b, ...) applies any other function of numbers. piece.read
-// and piece.write leave the type as it is. piece.write_mixed<k> writes k interleaved rows: y[i k + q] is element i of row q. On the CPU f
-// is called with single elements, because the compiler combines these into vectors.
+// One formula serves a pack and a single element. piece.load(x) is a number of the type of the computation (f32 for bf16), or Lanes of it:
+// one number for each element, with the arithmetic of numbers. map(f, a, b, ...) applies any other function of numbers. piece.read and
+// piece.write leave the type as it is. piece.write_mixed<k> writes k interleaved rows: y[i k + q] is element i of row q. On the CPU f is
+// called with single elements; the compiler combines these into vectors.
 #pragma once
 #include <type_traits>
 
@@ -120,7 +120,7 @@ template <int kCount> struct Piece {
   template <class T> HD static constexpr int bytes() { return kCount * static_cast<int>(sizeof(T)); }
 };
 
-// The number of elements of the narrowest type that 16 bytes hold; 1 when no type is given.
+// The number of elements of the narrowest type in 16 bytes; 1 if no type is given.
 template <class... Ts> HD constexpr int elements_of_piece() {
   int most = 1;
   ((most = 16 / static_cast<int>(sizeof(Ts)) > most ? 16 / static_cast<int>(sizeof(Ts)) : most), ...);
@@ -128,7 +128,7 @@ template <class... Ts> HD constexpr int elements_of_piece() {
 }
 template <class... Ts> HD bool on_16_bytes(const Ts*... pointers) { return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...); }
 
-// On the GPU single elements are also taken if a row does not begin or end at a multiple of 16 bytes.
+// On the GPU single elements are also used if a row does not begin or end at a multiple of 16 bytes.
 template <class F, class... Ts> __device__ void BlockRow::each_piece(F f, const Ts*... rows) const {
   constexpr int kCount = elements_of_piece<Ts...>();
   if (n % kCount == 0 && on_16_bytes(rows...))
@@ -144,11 +144,11 @@ template <class F, class... Ts> HD void LoopRow::each_piece(F f, const Ts*...) c
 }
 #endif
 
-// Calls f<k>() if n is one of the kSome, k; otherwise returns false. For arrays in registers, because their size must be a constant.
+// Calls f<k>() if n is one of the kSome, k; else returns false. For arrays in registers. Their size must be a constant.
 template <int... kSome, class F> HD bool with_constant(int64_t n, F f) {
   return ((n == kSome && (f.template operator()<kSome>(), true)) || ...);
 }
-// y[i count + q] = x[q step + i] for `count` rows q of x; a row that does not exist counts as zeros.
+// y[i count + q] = x[q step + i] for `count` rows q of x; a missing row means zeros.
 template <class Row, class T, class Exists> HD void interleave(Row row, const T* x, int64_t step, T* y, int64_t count, Exists exists) {
   const auto by_pieces = [&]<int kCount>() {
     row.each_piece(

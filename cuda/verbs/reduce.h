@@ -1,4 +1,4 @@
-// Sums and maxima over the threads of a warp or a block, in a fixed order, because otherwise the bits would change from run to run.
+// Sums and maxima over the threads of a warp or a block. Their order is fixed, so the bits are the same in every run.
 #pragma once
 #include "cuda/seam.h"
 
@@ -17,7 +17,7 @@ template <class T, class Op> __device__ inline T warp_reduce(T value, Op op) {
   return value;
 }
 
-// Every thread of the block gets op over all threads' values. The block is a whole number of warps.
+// Every thread of the block gets op over all threads' values. The block is a multiple of 32 threads.
 template <class T, class Op> __device__ inline T block_reduce(T value, Op op, T identity) {
   SHARED(T, of_warp, [32]);
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;

@@ -6,11 +6,11 @@
 //   row.each([&](int64_t c) { p_rc(r, c) = T(e_rc(r, c) / sum); });
 //
 // On the CPU `row` is a LoopRow: each step is one vectorised loop, and the CPU threads share the rows. On the GPU it is a BlockRow: a
-// thread block works on one row, all of its threads run the whole program, and `max` and `sum` give all of them the same value. Results are
-// stored inside a step (row.once for one number per row), because code between the steps runs in every thread of the block.
+// thread block works on one row, all of its threads run the full program, and `max` and `sum` give all of them the same value. Code between
+// the steps runs in every thread of the block, so results are stored inside a step (row.once for one number per row).
 //
 // A sum of floats depends on its order. So `sum` keeps a fixed number of partial sums, one per lane of a vector or per thread of the block,
-// and adds these up in a fixed order; otherwise the bits would depend on the number of CPU threads.
+// and adds these up in a fixed order. The bits do not depend on the number of CPU threads.
 #pragma once
 #include <type_traits>
 
@@ -53,7 +53,7 @@ struct LoopRow {
   template <class F, class... Ts> HD void each_piece(F f, const Ts*... rows) const;  // cuda/verbs/pieces.h
 
  private:
-  static constexpr int64_t kLongest = 65536;  // elements of a partial sum: the rounding errors of a longer one would grow
+  static constexpr int64_t kLongest = 65536;  // elements of a partial sum; the rounding errors of a longer one would grow
   template <class F> HD static auto sum_of(int64_t begin, int64_t end, F f) {
     decltype(f(begin)) total = 0;
 #pragma omp simd reduction(+ : total)
@@ -72,13 +72,13 @@ template <class Program> struct RowLoop {
 
 #endif
 
-// ---- On the GPU: the row as a thread block. Thread t takes the elements t, t + blockDim, ...
+// ---- On the GPU: the row as a thread block. Thread t handles the elements t, t + blockDim, ...
 
 struct BlockRow {
   int64_t n;
   template <class F> __device__ void each(F f) const {
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) f(i);
-    __syncthreads();  // because the next step can read the stored numbers
+    __syncthreads();  // the next step can read the stored numbers
   }
   template <class F> __device__ auto sum(F f) const {
     using T = decltype(f(int64_t{0}));
@@ -110,11 +110,11 @@ template <class Program> struct RowKernel {
   }
 };
 
-// A block as wide as the row, in whole warps.
+// A block as wide as the row, rounded up to full warps.
 inline int threads_for_row(int64_t n) { return static_cast<int>(between<int64_t>(32, (n + 31) / 32 * 32, 256)); }
 
-// The elements that one thread handles at once: Program::kNeighbours if the program only uses each_piece (cuda/verbs/pieces.h), otherwise
-// 1. This way a block has no idle threads.
+// The elements that one thread handles together: Program::kNeighbours if the program only uses each_piece (cuda/verbs/pieces.h), else 1.
+// This way a block has no idle threads.
 template <class Program> constexpr int neighbours_of() {
   if constexpr (requires { Program::kNeighbours; }) return Program::kNeighbours;
   else return 1;

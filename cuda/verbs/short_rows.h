@@ -1,12 +1,12 @@
 // for_short_rows(name, device, rows, n, program): for_rows (cuda/verbs/rows.h) for rows that are much shorter than a thread block, such as
-// the columns of one head. On the GPU a row has a warp, because most threads of a block would be idle. A verb cannot read numbers that the
-// verb before it has stored, and each_piece does not exist.
+// the columns of one head. On the GPU a row is one warp. Most threads of a block would be idle. A verb cannot read numbers that the verb
+// before it has stored, and each_piece does not exist.
 #pragma once
 #include "cuda/verbs/rows.h"
 
 namespace ricci {
 
-// The row as a warp: lane l takes the elements l, l + 32, ...
+// The row as a warp: lane l handles the elements l, l + 32, ...
 struct WarpRow {
   int64_t n;
   template <class F> __device__ void each(F f) const {

@@ -1,5 +1,4 @@
-// The asynchronous copies of one CUDA thread (cp_async). They arrive when it waits for them and not before, because they can be that late
-// on a GPU.
+// The asynchronous copies of one CUDA thread (cp_async). They arrive only when it waits for them, as late as possible on a GPU.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -26,7 +25,7 @@ class AsyncCopies {
     void* target;
     const void* source;
     size_t bytes, source_bytes;
-    unsigned group;  // the number of groups closed before it
+    unsigned group;  // number of groups closed before it
     Loc loc;
   };
   void arrive(unsigned groups);  // the first `groups` of them

@@ -22,7 +22,7 @@ void Block::collective(const char* name, unsigned mask, void* payload, Resolve r
   else yield();
 }
 
-// Returns false if a lane of the mask has not arrived yet, or waits for other lanes first.
+// Returns false if a lane of the mask has not arrived yet, or first waits for other lanes.
 bool Block::try_complete(Warp& warp, unsigned lane) {
   const Arrival& first = warp.arrivals[lane];
   const unsigned lanes = first.mask & warp.live;
@@ -44,7 +44,7 @@ bool Block::try_complete(Warp& warp, unsigned lane) {
 
 void Block::warp_barrier(unsigned mask, Loc loc) {
   const unsigned w = warp_->index;
-  // Atomic only for ThreadSanitizer, because a thread of the next block continues to count in the same memory.
+  // Atomic only for ThreadSanitizer. A thread of the next block continues to count in the same memory.
   const unsigned number = mask == ~0u ? __atomic_fetch_add(&thread().warp_barriers, 1u, __ATOMIC_RELAXED) : 0;
   char* tag = mask == ~0u ? &tags_->warp[w][number % 2] : &tags_->partial_warp[w];
   order_release(tag);
@@ -92,7 +92,7 @@ void resolve_shuffle(void* const* payloads, unsigned lanes) {
   });
 }
 
-// The lane to read from. As in PTX, `index` wraps around in its segment; the others read their own lane if theirs is outside.
+// The lane to read from. As in PTX, `index` wraps around in its segment. The others read their own lane if theirs is outside.
 unsigned source_lane(Shuffle kind, unsigned lane, unsigned argument, unsigned width) {
   const unsigned begin = lane & ~(width - 1), last = begin + width - 1, by = argument % kLanes;
   switch (kind) {

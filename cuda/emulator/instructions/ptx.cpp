@@ -17,7 +17,7 @@ struct MmaLane {
 
 float element(uint32_t bits, unsigned half) { return __builtin_bit_cast(float, bits >> 16 * half << 16); }
 
-// c [16][8] += a [16][16] b [16][8]. A register holds two neighbours along k.
+// c [16][8] += a [16][16] b [16][8]. A register holds two adjacent elements along k.
 void resolve_mma(void* const* payloads, unsigned) {
   constexpr unsigned kDepth = 16;
   float a[16][kDepth], b[kDepth][8];
@@ -59,7 +59,7 @@ void resolve_ldmatrix(void* const* payloads, unsigned) {
   }
 }
 
-// Error: not all of the `bytes` bytes at p are in the block's shared memory.
+// Error: not all `bytes` bytes at p are in the block's shared memory.
 void check_shared(const char* what, const void* p, size_t bytes, Loc loc) {
   if (!current_block->shared().contains(p, bytes))
     current_block->fail_thread(std::string(what) + " at " + describe(loc) + ": the address is not in shared memory");
@@ -89,7 +89,7 @@ void ldmatrix(const char* name, int matrices, bool transposed, uint32_t* r, cons
   if (current_block->lane() < static_cast<unsigned>(matrices) * 8) {
     check_aligned(name, row, 16, loc);
     check_shared(name, row, 16, loc);
-    std::memcpy(payload.row, row, 16);  // each lane reads its own row here, because the sanitizers must see the read
+    std::memcpy(payload.row, row, 16);  // each lane reads its own row here, visible to the sanitizers
   }
   current_block->collective(name, ~0u, &payload, &resolve_ldmatrix, loc, true);
 }

@@ -1,9 +1,9 @@
-// The functions of cuda/ptx.h for the emulator; that header documents them. The emulator refuses more than the hardware does, because a
-// GPU computes wrong numbers without a word:
+// The functions of cuda/ptx.h for the emulator, documented there. A GPU silently computes wrong numbers for mistakes that the emulator
+// refuses:
 //   an address that is misaligned, or in the wrong memory: ldmatrix and the target of cp_async need shared memory, the source of cp_async
 //   needs device memory, and store16_whole must not write to shared memory;
 //   a return before the wait for all copies.
-// The destination of a copy holds NaN until the wait for the copy, because the data can arrive that late.
+// The destination of a copy holds NaN until the wait for the copy. The data can arrive that late.
 #pragma once
 #include "core/dtype.h"
 #include "cuda/emulator/emulator.h"
@@ -38,8 +38,7 @@ using emu::Loc;
 inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc loc = {}) { emu::mma_bf16(c, a, b, loc); }
 inline uint32_t pack_bf16(float low, float high) { return bf16(low).bits | static_cast<uint32_t>(bf16(high).bits) << 16; }
 
-// The GPU's approximations have errors in the last bits, so these do as well: two units in the last place, up or down depending on the
-// argument's last bit.
+// The GPU's approximations have errors in the last bits. These also do: two units in the last place, up or down by the argument's last bit.
 inline float off_by_two(float y, float x) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, y), of_x = __builtin_bit_cast(uint32_t, x);
   const bool exact = !(y > 0x1p-125f && y < 0x1p127f) || (bits & 0x7fffffu) == 0;  // 0, infinity, NaN, a power of two

@@ -25,7 +25,7 @@ const unsigned char* shared_bytes() { return static_cast<const unsigned char*>(c
 Operand decoded(const char* name, uint64_t bits, unsigned columns, bool transposed, Loc loc) {
   const auto field = [=](int bit) { return static_cast<unsigned>(bits >> bit & 0x3fff) << 4; };
   const Operand b{field(0), field(16), field(32), columns, transposed};
-  if (bits >> 62 != 1) fail_product(name, loc, "the descriptor has another swizzle than 128 bytes");
+  if (bits >> 62 != 1) fail_product(name, loc, "the descriptor's swizzle is not 128 bytes");
   if (b.start % kPattern >= kSwizzle)
     fail_product(name, loc, ricci::format_message("the matrix begins {} bytes beyond a multiple of {}", {b.start % kPattern, kPattern}));
   return b;
@@ -48,7 +48,7 @@ void check_seen(const Product& product, const char* otherwise) {
   check_seen(product, product.right, otherwise);
 }
 
-// Loads an element here, because ThreadSanitizer must see the read.
+// Loads an element here, visible to ThreadSanitizer.
 float loaded(const Operand& operand, unsigned k, unsigned column) {
   ricci::bf16 element;
   std::memcpy(&element, shared_bytes() + operand.offset_of(k, column), sizeof element);
@@ -57,7 +57,7 @@ float loaded(const Operand& operand, unsigned k, unsigned column) {
 
 struct StepLane {
   Warpgroups::Step step;
-  Product* product;  // null for another instruction
+  Product* product;  // null for a different instruction
 };
 
 void resolve_step(void* const* payloads, unsigned) {
@@ -84,8 +84,8 @@ void execute(const char* name, Loc loc, uint64_t left = 0, uint64_t right = 0, P
 
 }  // namespace
 
-// Eight rows of 128 bytes are a pattern of 1,024 bytes. The 16-byte chunks of a row are permuted by an exclusive or with the row's number,
-// because a column is then in different banks. The hardware takes the row's number from the address.
+// Eight rows of 128 bytes are a pattern of 1,024 bytes. The 16-byte chunks of a row are permuted by an exclusive or with the row index, so
+// a column is in different banks. The hardware derives the row index from the address.
 unsigned Operand::offset_of(unsigned k, unsigned column) const {
   const unsigned row = transposed ? k : column, along = transposed ? column : k;
   const unsigned address = start + row / 8 * stride + row % 8 * kSwizzle + along / 64 * leading + along % 64 * 2;
@@ -124,7 +124,7 @@ void AsyncProducts::begin(const Product& product) {
 void AsyncProducts::run(const Product& product) {
   check_seen(product, "was overwritten before the wgmma_wait");
   const unsigned lane = current_block->lane();
-  std::vector<float> b;  // [columns / 8][2 neighbours][16], the columns of this lane
+  std::vector<float> b;  // [columns / 8][2 along k][16], the columns of this lane
   b.reserve(product.right.columns / 4 * kDepth);
   for (unsigned i = 0; i < product.right.columns / 4; ++i)
     for (unsigned k = 0; k < kDepth; ++k) b.push_back(loaded(product.right, k, i / 2 * 8 + lane % 4 * 2 + i % 2));
@@ -155,7 +155,7 @@ void AsyncProducts::wait(unsigned groups_left, const Registers& d, Loc loc) {
   deliver(d, loc);
 }
 
-// Writes the sums that have no unfinished product left to their registers.
+// Writes the sums without an unfinished product to their registers.
 void AsyncProducts::deliver(const Registers& d, Loc loc) {
   const auto done = [this](const Sum& sum) {
     return std::none_of(products_.begin(), products_.end(), [&](const Product& product) { return product.d == sum.d; });

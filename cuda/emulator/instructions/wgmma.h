@@ -1,6 +1,6 @@
 // The products of warpgroups (wgmma in cuda/ptx.h) on the emulator. A GPU computes them while the kernel continues. To find kernels that do
-// not wait, the accumulators hold NaN from the start of a product, and each lane computes its own elements as late as possible: when it
-// waits. So results that are read too early show, and shared memory or registers of the left operand that change too early.
+// not wait, the accumulators hold NaN from the start of a product. Each lane computes its own elements as late as possible: when it waits.
+// So results that are read too early show, and shared memory or registers of the left operand that change too early.
 #pragma once
 #include <array>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace emu {
 
-// An array of registers that a kernel has named.
+// An array of registers named by a kernel.
 struct Registers {
   const void* first = nullptr;
   size_t bytes = 0;
@@ -34,7 +34,7 @@ struct Product {
   Operand left, right;  // left: without columns if it is in registers
   bool accumulate;
   Loc loc;
-  unsigned group = 0;  // the number of groups closed before it
+  unsigned group = 0;  // number of groups closed before it
   uint32_t a_at_issue[4] = {};
   float rows[2][16] = {};  // in the left operand, of this lane's elements
 };
@@ -61,13 +61,13 @@ class AsyncProducts {
   void deliver(const Registers& d, Loc loc);
 
   std::vector<Product> products_;  // in the order of their starts
-  std::vector<Sum> sums_;          // the accumulators of these
+  std::vector<Sum> sums_;          // their accumulators
   std::array<Registers, 2> fenced_{};
   bool has_fenced_ = false;  // since the last wait
   unsigned groups_ = 0;      // closed
 };
 
-// The four warps of a warpgroup execute the same of these instructions in the same order, but not at the same time.
+// The four warps of a warpgroup execute the same instructions of these in the same order, but not at the same time.
 class Warpgroups {
  public:
   struct Step {
@@ -76,14 +76,14 @@ class Warpgroups {
     uint64_t left, right;  // descriptors
   };
   void begin_block(unsigned warps);
-  // The mistake in the next step of a warp; empty without one.
+  // The mistake in the next step of a warp; empty if it is correct.
   std::string add(unsigned warp, const Step& step);
   std::string unfinished() const;  // the mistake at the end of the block
 
  private:
   static constexpr unsigned kWarps = 4;
   struct Log {
-    std::vector<Step> steps;  // that not all four have executed
+    std::vector<Step> steps;  // those that not all four have executed
     unsigned executed[kWarps] = {};
   };
   unsigned warps_ = 0;
@@ -92,8 +92,8 @@ class Warpgroups {
 
 class SharedMemory;
 
-// Shared memory as tensor cores see it. They read it through the asynchronous proxy, which only shows writes before fence_proxy_async and a
-// barrier after it. The emulator does not know the writer, so it expects the fence from all threads of the block.
+// Shared memory as tensor cores see it, through the asynchronous proxy. It only shows writes before fence_proxy_async and a barrier after
+// it. The emulator does not know the writer, so it expects the fence from all threads of the block.
 class AsyncProxy {
  public:
   void begin_block();

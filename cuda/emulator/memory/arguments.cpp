@@ -1,8 +1,8 @@
-// The arguments of a launch: pointers must be to device memory, because a GPU cannot read the CPU's. A kernel is a struct of bytes, so
-// every word of eight bytes is checked: if it is a readable address of this process, but not of device memory, it counts as a pointer to
-// memory of the CPU. It must be readable, because the driver of a GPU reserves addresses without memory that look like a pair of small
-// numbers. Two kinds of builds check nothing, because too many numbers look like a pointer: with sanitizers, which use a large part of the
-// address space, and with compilers that cannot clear padding (emu::launch_kernel).
+// The arguments of a launch. A GPU cannot read the CPU's memory, so pointers must be to device memory. A kernel is a struct of bytes, and
+// every word of eight bytes is checked. A readable address of this process outside of device memory is a pointer to CPU memory. Addresses
+// that a GPU's driver reserves without memory are not readable; they look like a pair of small numbers. Two kinds of builds check nothing,
+// because too many numbers look like a pointer: with sanitizers (they use a large part of the address space), and with compilers that
+// cannot clear padding (emu::launch_kernel).
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,7 +25,8 @@ constexpr bool kIsChecked = true;
 #endif
 
 // Addresses are above 4 GiB and have at most 47 bits. The operating system knows if one can be read: rt_sigprocmask first copies eight
-// bytes from it and fails with EFAULT if it cannot. Otherwise it fails because the requested operation does not exist, and changes nothing.
+// bytes from it and fails with EFAULT if it cannot. If it can, the call fails at the requested operation, which does not exist, and changes
+// nothing.
 bool is_readable(uintptr_t address) {
   if (address >> 32 == 0 || address >> 47 != 0) return false;
   constexpr int kNoOperation = ~0;

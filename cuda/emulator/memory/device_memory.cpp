@@ -31,7 +31,7 @@ struct Allocation {
   size_t all_bytes() const { return (kRedZone + bytes + kRedZone + kSpare + kAlign - 1) / kAlign * kAlign; }
 };
 
-// For AddressSanitizer: memory that only kernels and copies have access to.
+// For AddressSanitizer: memory for kernels and copies only.
 void hide([[maybe_unused]] const void* data, [[maybe_unused]] size_t bytes) {
 #if RICCI_ASAN
   __asan_poison_memory_region(data, bytes);
@@ -57,7 +57,7 @@ struct Heap {
     const size_t offset = static_cast<size_t>(address - found.data);
     if (offset > found.bytes) ricci::fail("emulator: {}: the pointer is not in device memory", {what});
     if (bytes > found.bytes - offset)
-      ricci::fail("emulator: {}: {} bytes at offset {} of a device allocation of {} bytes", {what, bytes, offset, found.bytes});
+      ricci::fail("emulator: {}: {} bytes at offset {} exceed a device allocation of {} bytes", {what, bytes, offset, found.bytes});
     return found;
   }
 

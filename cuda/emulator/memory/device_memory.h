@@ -1,4 +1,4 @@
-// The allocations of device memory, for the parts of the emulator that check it. Programs use emulator.h.
+// The allocations of device memory, for the emulator's checks. Programs use emulator.h.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@ struct DeviceRange {
   uintptr_t begin = 0, end = 0;
   bool contains(uintptr_t first, size_t bytes) const { return first >= begin && first + bytes <= end; }
 };
-DeviceRange allocation_around(uintptr_t address);   // empty without one
+DeviceRange allocation_around(uintptr_t address);   // empty if there is none
 DeviceRange nearest_allocation(uintptr_t address);  // empty without device memory
 bool is_device_memory(uintptr_t address);           // true if it is in an allocation or in its red zones
 void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f);
@@ -19,7 +19,7 @@ void for_each_allocation(const std::function<void(unsigned char* data, size_t by
 void show_device_memory();
 void hide_device_memory();
 
-// Device memory that was released but could still be in use by mistake: it is filled with NaN until it is given back.
+// Released device memory that could still be in use by mistake. It is filled with NaN until it is given back.
 struct Retired {
   unsigned char *front, *data;  // front: the red zone before data; sparse memory is zero and is not searched for writes
   bool is_sparse;
@@ -28,7 +28,7 @@ struct Retired {
 Retired retire(void* device);
 size_t give_back(const Retired& memory);  // the first byte that was written since; its size if none was
 
-// A write past the end of an allocation of `bytes` bytes; the pointer is null without one.
+// A write past the end of an allocation of `bytes` bytes; the pointer is null if none was found.
 struct DeviceDamage {
   unsigned char* byte = nullptr;
   ptrdiff_t offset = 0;

@@ -20,7 +20,7 @@ Isolation::Isolation() {
 
 void Isolation::begin_block(uint64_t block) { block_ = static_cast<uint32_t>(block + 1); }
 
-// The running block has changed a byte that another block also wrote.
+// The running block has changed a byte that a different block also wrote.
 void Isolation::note_race(const Region& region, size_t i, uint32_t other) {
   if (!race_.bytes) race_ = {other - 1, i, region.bytes};
 }

@@ -1,9 +1,9 @@
-// Finds races between blocks, by blocks that do not see each other: each starts with device memory as it was before the launch. A write of
-// another block is only visible if it was an atomic, or if the writer has passed a __threadfence since. All other writes become visible
-// when the launch ends. CUDA's memory model allows hardware to do the same. It is an error if two blocks change the same byte, unless both
-// use atomics, or unless the first has passed a fence since and the second has done an atomic after others, as with a lock or a counter of
-// finished blocks. A block that reads a byte written by another block gets the old value. Two blocks that write one word and change
-// different bytes of it are not found here; ThreadSanitizer finds them.
+// Finds races between blocks by hiding their writes: each block starts with device memory as it was before the launch. A write of another
+// block is only visible if it was an atomic, or if the writer has passed a __threadfence since. All other writes become visible when the
+// launch ends. CUDA's memory model allows hardware to do the same. It is an error if two blocks change the same byte. Two cases are
+// allowed: both use atomics; or the first has passed a fence since, and the second has done an atomic after others, as with a lock or a
+// counter of finished blocks. A block that reads a byte written by another block gets the old value. Two blocks that change different bytes
+// of one word are not found here; ThreadSanitizer finds them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ class Isolation {
   // An atomic operation of the running block, on any memory.
   void atomic(const void* p, size_t bytes);
   void fence();
-  // The block has ended: hides its writes until the launch ends. Returns a byte that another block also wrote.
+  // The block has ended: hides its writes until the launch ends. Returns a byte that a different block also wrote.
   struct Race {
     uint64_t other_block = 0;
     size_t byte = 0, bytes = 0;  // the first byte in an allocation of `bytes` bytes; bytes is 0 without a race
@@ -45,9 +45,9 @@ class Isolation {
   std::vector<Region> regions_;
   std::unordered_map<uintptr_t, uint32_t> atomic_words_;  // addresses / 4: 1 + the last block with an atomic there
   std::unordered_set<uintptr_t> own_words_;               // the running block changed them by atomics
-  bool ordered_ = false;                                  // it has done an atomic after another block
+  bool ordered_ = false;                                  // it has done an atomic after a different block
   uint32_t block_ = kNobody;                              // 1 + the running block
-  Race race_;                                             // its first
+  Race race_;                                             // the first one
 };
 
 // The isolation of the launch on this OS thread; null if its blocks are not isolated.

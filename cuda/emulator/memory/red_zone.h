@@ -1,5 +1,5 @@
 // The red zones next to each object of device and shared memory. Their bytes are a NaN in every floating-point type, so a read past the end
-// spreads, and no ordinary number has these bytes, so a write shows.
+// spreads. No ordinary number has these bytes, so a write shows.
 #pragma once
 #include <cstddef>
 

@@ -1,5 +1,5 @@
-// One piece of memory for all variables of a block. It is poisoned or filled before each block, because values of the last block would hide
-// a missing write.
+// One allocation for all variables of a block. It is poisoned or filled before each block. Values of the last block would hide a missing
+// write.
 #include "cuda/emulator/memory/shared_memory.h"
 
 #include <cstdlib>
@@ -37,7 +37,7 @@ void SharedMemory::reserve(size_t bytes) {
 
 void SharedMemory::begin_block(size_t dynamic_bytes) {
   const size_t needed = dynamic_bytes + kMaxStaticBytes + (kRedZone + kAlign) * kMaxVariables;
-  // For ThreadSanitizer, because it only forgets the accesses of the last block if the memory is freed.
+  // ThreadSanitizer only forgets the accesses of the last block if the memory is freed.
   if (RICCI_TSAN || reserved_ < needed) reserve(needed);
   variables_.clear();
   static_bytes_ = top_ = 0;
@@ -104,7 +104,7 @@ void* static_shared_memory(const void* key, const char* name, size_t bytes) {
   void* variable = current_block->shared().variable(key, name, bytes);
   if (!variable)
     current_block->fail_thread(
-        ricci::format_message("no room for {} of {} bytes: at most {} KiB of shared memory can be static, {} KiB in all",
+        ricci::format_message("{} of {} bytes does not fit: at most {} KiB of shared memory can be static, {} KiB in all",
             {name, bytes, SharedMemory::kMaxStaticBytes / 1024, SharedMemory::kMaxBytes / 1024}));
   return variable;
 }

@@ -1,5 +1,5 @@
-// The shared memory of one block: the dynamic part, then the static variables in the order of their first use. Everything
-// is filled with 0xff (NaN) before each block; a red zone follows each object.
+// The shared memory of one block: the dynamic part, then the static variables in the order of their first use. It is filled with 0xff (NaN)
+// before each block; a red zone follows each object.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -8,7 +8,7 @@ namespace emu {
 
 class SharedMemory {
  public:
-  // Hopper has the most: 227 KiB for a block, at most 48 KiB of it static.
+  // The maximum, on Hopper: 227 KiB for a block, at most 48 KiB of it static.
   static constexpr size_t kMaxBytes = 227 * 1024, kMaxStaticBytes = 48 * 1024;
 
   SharedMemory() = default;
@@ -18,7 +18,7 @@ class SharedMemory {
 
   void begin_block(size_t dynamic_bytes);
   void* dynamic() const { return memory_; }
-  bool contains(const void* p, size_t bytes) const;  // all of it in one variable
+  bool contains(const void* p, size_t bytes) const;  // all bytes in one variable
   void copy_to(std::vector<unsigned char>& bytes) const;
   // The variable of that key, made on first use. Null if it does not fit.
   void* variable(const void* key, const char* name, size_t bytes);

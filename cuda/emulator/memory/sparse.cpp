@@ -1,5 +1,5 @@
-// An access outside of sparse memory is a fault of the processor. The handler jumps back into the thread that caused it (siglongjmp),
-// because returning would repeat the access.
+// An access outside of sparse memory is a fault of the processor. The handler jumps back into the thread that caused it (siglongjmp).
+// Returning would repeat the access.
 #include "cuda/emulator/memory/sparse.h"
 
 #include <sys/mman.h>
@@ -23,10 +23,10 @@ thread_local uintptr_t fault = 0;
 
 size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Other faults go to the earlier handler, because the access is repeated when this one returns.
+// Other faults go to the earlier handler. The access is repeated when this one returns.
 void on_fault(int, siginfo_t* info, void*) {
   fault = reinterpret_cast<uintptr_t>(info->si_addr);
-  if (current_block && current_block->landing()) {  // otherwise this thread can hold the lock of the heap
+  if (current_block && current_block->landing()) {  // outside of this, the thread can hold the lock of the heap
     const DeviceRange nearest = nearest_allocation(fault);
     if (nearest.end && fault + kGuard >= nearest.begin && fault < nearest.end + kGuard)
       siglongjmp(*static_cast<sigjmp_buf*>(current_block->landing()), 1);
@@ -38,7 +38,7 @@ void handle_faults() {
   [[maybe_unused]] static const bool handled = [] {
     struct sigaction handler = {};
     handler.sa_sigaction = on_fault;
-    handler.sa_flags = SA_SIGINFO | SA_NODEFER;  // because siglongjmp does not restore the mask of signals
+    handler.sa_flags = SA_SIGINFO | SA_NODEFER;  // siglongjmp does not restore the signal mask
     return sigaction(SIGSEGV, &handler, &handler_before) == 0;
   }();
 }
@@ -51,7 +51,7 @@ void* map_sparse(size_t bytes) {
   void* mapped = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   char* memory = static_cast<char*>(mapped) + kGuard;
-  madvise(memory, whole_pages(bytes), MADV_NOHUGEPAGE);  // a byte that is written takes 4 KiB
+  madvise(memory, whole_pages(bytes), MADV_NOHUGEPAGE);  // a written byte takes 4 KiB
   if (mprotect(memory, whole_pages(bytes), PROT_READ | PROT_WRITE) == 0) return memory;
   munmap(mapped, all);
   return nullptr;

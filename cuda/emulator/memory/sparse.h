@@ -1,24 +1,24 @@
-// Device memory for Options::ends: tensors of many gigabytes on a small machine, because only such tensors show an index of 32 bits that
-// overflows. Pages take memory when they are written and hold zeros until then. On both sides are addresses without access, as far as an
-// index of 32 bits can reach: an access by an overflowed index is a fault, and the error names the thread. An unsigned index that wraps to
-// a place inside is not noticed.
+// Device memory for Options::ends: tensors of many gigabytes on a small machine. Only such tensors show an index of 32 bits that overflows.
+// Pages take memory when they are written and hold zeros until then. On both sides are addresses without access, as far as an index of 32
+// bits can reach. An access by an overflowed index is a fault, and the error names the thread. An unsigned index that wraps to an address
+// inside is not noticed.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace emu {
 
-// Smaller allocations are ordinary memory, and smaller launches run all blocks, because they have to write all of such an allocation.
+// Smaller allocations are ordinary memory. Smaller launches run all blocks and write all of such an allocation.
 inline constexpr size_t kSparseFrom = 1 << 16;  // bytes
 inline constexpr uint64_t kWholeThreads = 1 << 16;
 
 void* map_sparse(size_t bytes);  // zeros, aligned to a page; null without free addresses
 void unmap_sparse(void* mapped, size_t bytes);
-void zero_sparse(void* p, size_t bytes);                           // returns whole pages to the system
-void copy_sparse(void* target, const void* source, size_t bytes);  // only the first and the last MiB: nothing else was written
+void zero_sparse(void* p, size_t bytes);                           // returns full pages to the system
+void copy_sparse(void* target, const void* source, size_t bytes);  // only the first and the last MiB; nothing else was written
 
-// Calls body(kernel). Returns the address of the access outside of all memory that ended the call, or 0 if it returned. After such an
-// access the kernel's objects are not destroyed. `landing` belongs to the running CUDA thread.
+// Calls body(kernel). Returns the address of an access outside of all memory, or 0 if the call returned. After such an access the kernel's
+// objects are not destroyed. `landing` belongs to the running CUDA thread.
 uintptr_t run_until_fault(void (*body)(const void*), const void* kernel, void*& landing);
 
 }  // namespace emu

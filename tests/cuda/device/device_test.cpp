@@ -124,8 +124,8 @@ TEST_CASE("tensors of values: the values row by row, with the dtype of their typ
   CHECK(message_of([&] { item(x); }) == "item: [2 3] has 6 elements, expected 1; item(t, i) reads element i");
   CHECK(item(tensor_of(std::vector<double>{7}, {1, 1})) == 7);
   CHECK(item(tensor_of(std::vector<int64_t>{1, -1}, {2}), 1) == -1);
-  CHECK(message_of([] { tensor_of(std::vector<float>{1, 2, 3}, {2, 2}); }) == "tensor_of: 3 values for shape [2 2]");
-  CHECK(message_of([] { randn({2}, 1, Dtype::i64); }) == "randn: dtype i64 is not a floating-point dtype, expected f32, f64 or bf16");
+  CHECK(message_of([] { tensor_of(std::vector<float>{1, 2, 3}, {2, 2}); }) == "tensor_of: 3 values do not match shape [2 2]");
+  CHECK(message_of([] { randn({2}, 1, Dtype::i64); }) == "randn: dtype is i64, expected f32, f64 or bf16");
 }
 
 TEST_CASE("trace: a Counter counts the work of ops, a timed one also times them, and no other starts meanwhile") {

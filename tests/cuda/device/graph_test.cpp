@@ -137,7 +137,7 @@ TEST_CASE("graph: messages") {
   const Tensor x = drawn({10}, Dtype::f32, device, 1);
   Graph graph(device);
   CHECK(message_of([&] { graph.launch(); }) == "graph: nothing is recorded");
-  CHECK(message_of([&] { graph.record([] {}); }) == "graph: measure() comes before record()");
+  CHECK(message_of([&] { graph.record([] {}); }) == "graph: call measure() before record()");
   graph.measure([&] { gelu(x); });
   CHECK(message_of([&] { graph.record([&] { item(x, 0); }); }) == "graph: a copy to the CPU cannot be recorded");
   CHECK(message_of([&] { graph.record([&] { to(Tensor({1}), device); }); }) == "graph: a copy from the CPU cannot be recorded");

@@ -168,7 +168,7 @@ TEST_CASE("launches that cannot run") {
   check_contains(
       launch_error({1, 32, 227 * 1024 + 1}, Kernel{}), {"kernel: 232449 bytes of dynamic shared memory, expected at most 232448"});
   check_contains(launch_error({1, 32}, planted::TooMuchStaticShared{}),
-      {"no room for huge of 65536 bytes: at most 48 KiB of shared memory can be static, 227 KiB in all"});
+      {"huge of 65536 bytes does not fit: at most 48 KiB of shared memory can be static, 227 KiB in all"});
 }
 
 // Sanitizers map so much that many a number is an address.
@@ -207,9 +207,9 @@ TEST_CASE("wrong pointers to device memory") {
   void* x = emu::allocate(100);
   CHECK(contains(error_of([&] { emu::release(static_cast<char*>(x) + 4); }), "release of a pointer that is not"));
   CHECK(error_of([&] { emu::copy_in(x, &host, 101); }) ==
-        "emulator: copy to device: 101 bytes at offset 0 of a device allocation of 100 bytes");
+        "emulator: copy to device: 101 bytes at offset 0 exceed a device allocation of 100 bytes");
   CHECK(error_of([&] { emu::copy_out(&host, static_cast<char*>(x) + 98, 4); }) ==
-        "emulator: copy to host: 4 bytes at offset 98 of a device allocation of 100 bytes");
+        "emulator: copy to host: 4 bytes at offset 98 exceed a device allocation of 100 bytes");
   CHECK(contains(error_of([&] { emu::copy_within(x, &host, 4); }), "copy on the device, source: the pointer is not in device memory"));
   CHECK(contains(error_of([&] { emu::fill_zero(&host, 4); }), "fill: the pointer is not in device memory"));
   emu::release(x);

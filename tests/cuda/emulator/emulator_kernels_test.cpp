@@ -197,9 +197,9 @@ TEST_CASE("ends: an index of 32 bits that overflows is named, one of 64 bits pas
     options->order = order;
     const DeviceArray<float> y(kBlocks * kThreads);
     const std::string error = error_of([&] { fill_all<int>(y); });
-    CHECK(contains(error, " of block 2097152: an access at byte -85899"));
+    CHECK(contains(error, " of block 2097152: it accesses byte -85899"));
     if (order == Order::forward)
-      CHECK(error == "kernel: thread 0 of block 2097152: an access at byte -8589934592 of a device allocation of 8589938688 bytes "
+      CHECK(error == "kernel: thread 0 of block 2097152: it accesses byte -8589934592 of a device allocation of 8589938688 bytes "
                      "(launched at caller.cu:12)");
     fill_all<int64_t>(y);
     CHECK(value_at(y, kBlocks * kThreads - 1) == 1);
@@ -250,7 +250,7 @@ TEST_CASE("ends: copies and zeros of sparse memory") {
 TEST_CASE("ends: not with isolated blocks") {
   WithOptions options;
   options->ends = options->isolate = true;
-  const std::string error = "emulator: the options ends and isolate exclude each other, because isolated blocks keep a copy of all memory";
+  const std::string error = "emulator: the options ends and isolate exclude each other";
   CHECK(error_of([] { emu::check_options(); }) == error);
   CHECK(error_of([] { launch({1, 1}, planted::FillByIndex<int>{nullptr}); }) == error);
 }

@@ -225,10 +225,10 @@ TEST_CASE("warps of a warpgroup that do not go the same way") {
 }
 
 TEST_CASE("descriptors that describe no matrix") {
-  check_error<Mistake::no_swizzle>("the descriptor has another swizzle than 128 bytes");
+  check_error<Mistake::no_swizzle>("the descriptor's swizzle is not 128 bytes");
   check_error<Mistake::misplaced>("the matrix begins 512 bytes beyond a multiple of 1024");
   check_error<Mistake::beyond_the_end>("is not in the block's shared memory");
-  check_error<Mistake::left_no_swizzle>("the descriptor has another swizzle than 128 bytes");
+  check_error<Mistake::left_no_swizzle>("the descriptor's swizzle is not 128 bytes");
   check_error<Mistake::left_misplaced>("the matrix begins 512 bytes beyond a multiple of 1024");
   check_error<Mistake::left_beyond_the_end>("is not in the block's shared memory");
 }

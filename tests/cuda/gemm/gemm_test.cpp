@@ -163,7 +163,7 @@ TEST_CASE("errors of gemm name the values") {
   g.dtype = Dtype::f64, g.c_f32 = true;
   CHECK(message_of([&] { gemm(g); }) == "gemm: c_f32 is for bf16, not for f64");
   g.c_f32 = false, g.k = -4;
-  CHECK(message_of([&] { gemm(g); }) == "gemm: negative extent in batch 1 m 1 n 1 k -4");
+  CHECK(message_of([&] { gemm(g); }) == "gemm: an extent is negative: batch 1 m 1 n 1 k -4");
   g.k = 1, g.device = Device::cuda;
   if (!available(Device::cuda)) CHECK(message_of([&] { gemm(g); }) == std::string("device cuda: ") + why_not(Device::cuda));
 }
@@ -232,7 +232,7 @@ TEST_CASE("a missing cuBLASLt is an error of one line that names the tried files
   for (const char* value : {static_cast<const char*>(nullptr), "", "0"}) {
     const test_data::ScopedVariable asked(kWithout, value);
     CHECK_THROWS_WITH_AS(load_cublas(kFiles, [](const std::string& file) { return file[0] == '/' ? "lacks cublasLtMatmul" : "not found"; }),
-        "gemm: cuBLASLt cannot be loaded; tried libcublasLt.so.13 (not found), /usr/local/cuda/lib64/libcublasLt.so.13 (lacks "
+        "gemm: cuBLASLt cannot be loaded from libcublasLt.so.13 (not found), /usr/local/cuda/lib64/libcublasLt.so.13 (lacks "
         "cublasLtMatmul); "
         "set LD_LIBRARY_PATH to its folder, or RICCI_WITHOUT_CUBLAS=1 to use our own, slower kernels",
         Error);

@@ -277,5 +277,5 @@ TEST_CASE("a launch of more threads than its kernel was compiled for is an error
   for (Device device : {Device::cuda_emulated, Device::cuda})
     CHECK(message_of([&] {
       ricci::launch("pipeline", device, {1, 128}, Pipeline<4>{});
-    }) == "pipeline: 128 threads a block, but the kernel is compiled for at most 64");
+    }) == "pipeline: 128 threads per block, expected at most 64 (kThreads of the kernel)");
 }

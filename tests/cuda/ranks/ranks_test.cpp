@@ -107,8 +107,8 @@ TEST_CASE("ranks: each rank of a machine has its own GPU") {
   CHECK(error(0, all) == "no error");
   CHECK(error(7, all) == "no error");
   CHECK(error(0, few) == "no error");
-  CHECK(error(5, few) == "device cuda: node02 has 2 GPUs for 4 ranks; mpirun --map-by ppr:2:node");
-  CHECK(error(1, std::vector<std::string>(8, "a")) == "device cuda: node01 has 1 GPU for 4 ranks; mpirun --map-by ppr:1:node");
+  CHECK(error(5, few) == "device cuda: node02 has 2 GPUs for 4 ranks; use mpirun --map-by ppr:2:node");
+  CHECK(error(1, std::vector<std::string>(8, "a")) == "device cuda: node01 has 1 GPU for 4 ranks; use mpirun --map-by ppr:1:node");
 }
 
 TEST_CASE("ranks: one process sends nothing") {
@@ -146,7 +146,7 @@ TEST_CASE("ranks: a tensor that cannot be sent is an error") {
   FixedRanks ranks(0, 2);
   CHECK(message_of([&] { ranks.sum({tensor_of(std::vector<int64_t>{1}, {1})}); }) == "ranks: cannot sum i64, expected f32, f64 or bf16");
   CHECK(message_of([&] { ranks.from_first(zeros({1}, Dtype::f32, Device::cuda_emulated)); }) ==
-        "ranks: rank 0 sends tensors of the cpu, not of cuda_emulated");
+        "ranks: rank 0 sends a tensor of cuda_emulated, expected cpu");
 }
 
 TEST_CASE("ranks: a sum is a write, so the tape notices it") {

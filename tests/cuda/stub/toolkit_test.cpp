@@ -225,7 +225,7 @@ TEST_CASE("NCCL: its errors are told with the call") {
 
 TEST_CASE("NCCL: the files that were tried are named" * doctest::test_suite("broken NCCL")) {
   const std::string message = message_of([] { FirstOfThree().sum({on_gpu({1})}); });
-  CHECK(message.starts_with("NCCL cannot be loaded; tried "));
+  CHECK(message.starts_with("NCCL cannot be loaded from "));
   CHECK(message.find("libnccl.so.2: file too short, ") != std::string::npos);
   CHECK(message.find("/nowhere/libnccl.so.2: ") != std::string::npos);
   CHECK(message.ends_with("; set LD_LIBRARY_PATH to its folder"));
