@@ -24,7 +24,7 @@ inline std::vector<Tensor> as_kept(std::vector<Tensor> tensors) {
 
 template <class... Ts> auto keep(const Ts&... values) { return std::tuple<std::decay_t<decltype(as_kept(values))>...>(as_kept(values)...); }
 
-// Instead of a lambda, for an op that cannot be differentiated. Backward throws if it reaches the op. A silent zero would be wrong.
+// Instead of a lambda, for an op that cannot be differentiated. Backward throws if it reaches the op.
 struct NoBackward {};
 inline constexpr NoBackward no_backward{};
 [[noreturn]] void fail_no_backward(const Node& node);

@@ -92,7 +92,7 @@ struct Field {
   Field& below_one() { return within({.low = 0, .high = 1, .has_high = false}); }
 };
 
-// Appends keys to a list. The members must outlive it. The functions below return a copy that gives its keys some properties.
+// Appends keys to a list. The members must outlive it. The functions below return a copy with more properties for its keys.
 class Fields {
  public:
   explicit Fields(std::vector<Field>& all) : all_(&all) {}

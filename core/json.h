@@ -39,7 +39,7 @@ template <class... Keys> const Json& member(const Json& object, std::string_view
   return member(member(object, key), further...);
 }
 
-// JSON that is safe to print: control characters are escaped, and bytes that are not UTF-8 become U+FFFD. One line if `indent` is negative.
+// JSON that is safe to print: control characters are escaped, and bytes outside UTF-8 become U+FFFD. One line if `indent` is negative.
 // Files with a checksum, such as tokenizer.json, use value.dump() to keep their bytes.
 std::string to_text(const Json& value, int indent = -1, bool ascii = false);
 std::string quoted_json(std::string_view text);

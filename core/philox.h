@@ -7,8 +7,8 @@
 
 namespace ricci {
 
-// Two generators with different (seed, stream) are independent. bits, uniform and uniform_f64 use the same blocks in different ways, so
-// code that needs two of them needs two streams.
+// Two generators with different (seed, stream) are independent. bits, uniform and uniform_f64 use the same blocks in different ways, so use
+// two streams for two of them.
 struct Philox {
   uint64_t seed;
   uint64_t stream;
@@ -76,7 +76,7 @@ struct Philox {
 // ---- The random numbers of ops (dropout)
 
 // A generator that an op passes to its kernel. `base` is for kernels that a CUDA graph launches repeatedly with the same arguments
-// (cuda/device/graph.h): they sample new numbers only if the stream index depends on memory.
+// (cuda/device/graph.h): memory makes their stream indices differ.
 struct PhiloxSource {
   uint64_t seed = 0, stream = 0;
   const uint64_t* base = nullptr;  // added to the stream, if it is not null

@@ -20,9 +20,9 @@ function(ricci_find_gpus result)
   set(${result} "${found}" PARENT_SCOPE)
 endfunction()
 
-# ricci_choose_architectures(GPUS VARIABLE): the architectures to build for if CMAKE_CUDA_ARCHITECTURES does not name them. On a machine with
-# GPUs they are those of the GPUs, so each kernel is compiled once. Without a GPU they are A100 and H100, and newer ones by PTX. Tests without
-# a GPU compile for H100 only. Its machine code is checked.
+# ricci_choose_architectures(GPUS VARIABLE): the architectures to build for if CMAKE_CUDA_ARCHITECTURES is not set. On a machine with
+# GPUs they are those of the GPUs, so each kernel is compiled once. Without a GPU they are A100 and H100, and newer ones by PTX. Tests
+# without a GPU compile for H100 only. Its machine code is checked.
 function(ricci_choose_architectures gpus result)
   set(architectures 80-real 90-real 90-virtual)
   if(gpus)

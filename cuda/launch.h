@@ -2,8 +2,8 @@
 //   struct Scale { static constexpr int kThreads = 256; float* x; float by; __device__ void operator()() const {...} };
 //   launch("scale", device, {blocks, 256}, Scale{x, 2});          in a public function
 //   CUDA_KERNEL(Scale);                                           once, at the end of the file
-// The struct must be trivially copyable. Its bytes are copied to the device. With kMinBlocks, the compiler limits the registers, so at
-// least this number of blocks fits on a multiprocessor.
+// The struct must be trivially copyable. With kMinBlocks, the compiler limits the registers, so at least this number of blocks fits on a
+// multiprocessor.
 //
 // Both compilers read this header (cuda/seam.h). For Device::cuda, launch() of g++ calls cuda_build::launch. CUDA_KERNEL makes nvcc compile
 // it.

@@ -4,10 +4,9 @@
 // exp(x) is 0 if e^x is below the smallest normal number. sin and cos hold their bound for |x| <= angle_limit, 5e5
 // for float and 1e14 for double, and are NaN beyond. A NaN stays a NaN; infinities give the limits of the functions.
 //
-// The functions are our own. The C library and CUDA round differently, and a loop only vectorises if its functions have no branches (with
-// -fno-math-errno -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set can. Only sin and cos
-// need the fused form. In a loop compiled without such instructions they call the C library.
-// The coefficients are minimax fits (Remez exchange), rounded to the type.
+// The C library and CUDA round differently, and a loop only vectorises if its functions have no branches (with -fno-math-errno
+// -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set can. Only sin and cos need the fused
+// form. Without such instructions they call the C library. The coefficients are minimax fits (Remez exchange), rounded to the type.
 #pragma once
 #include "cuda/math_constants.h"
 
@@ -135,7 +134,7 @@ template <Real T> HD T erf(T x) {
 }
 
 // With g = e^(2t) - 1 = 2^n (e^r - 1) + (2^n - 1) and t = |x|:  tanh(t) = g / (g + 2), computed as
-//   t + (g - 2t - t g) / (g + 2) near 0 and 1 - 2 / (g + 2) beyond, because the quotient then only corrects a larger number.
+//   t + (g - 2t - t g) / (g + 2) near 0 and 1 - 2 / (g + 2) beyond; the quotient only corrects a larger number.
 template <Real T> HD T tanh(T x) {
   using C = Constants<T>;
   const T t = abs(x);

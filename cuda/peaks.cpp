@@ -65,7 +65,7 @@ template <class T> double flops_in_registers() {
 
 double flops_of_product(Device device, Dtype dtype) {
   const int64_t n = std::array{1536, 8192, 16}[static_cast<size_t>(device)];
-  // Random numbers. A GPU that multiplies zeros needs less power and runs faster than in training.
+  // Random numbers: a GPU multiplies zeros faster, with less power.
   const Tensor a = randn({n, n}, 1, dtype, device), c = zeros({n, n}, dtype, device);
   const double seconds = best_of(4, [&] {
     gemm(product(c, a, a));

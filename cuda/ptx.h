@@ -44,8 +44,7 @@
 //   void fence_proxy_async();            by each thread that has written to shared memory, before the barrier that precedes reads of b
 //
 //   float exp2_approx(float x);                  2^x with a relative error below 2^-21; 0 below the smallest normal number
-//   float reciprocal_approx(float x);            1 / x with a relative error below 2^-21; subnormal numbers count as 0, as x and as
-//                                                the result
+//   float reciprocal_approx(float x);            1 / x with a relative error below 2^-21; subnormal x and results are 0
 //
 //   uint4 load16(const void* p);                 p is a multiple of 16, here and below
 //   void store16(void* p, uint4 value);
@@ -57,10 +56,10 @@ namespace ricci::ptx {
 
 struct Descriptor {
   uint64_t bits;
-  // Only the lower half changes. It contains the address.
+  // Changes only the lower half with the address.
   HD Descriptor after(int bytes) const { return {bits >> 32 << 32 | (static_cast<uint32_t>(bits) + static_cast<uint32_t>(bytes >> 4))}; }
 };
-// The bits as in the PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions", for an address within shared memory.
+// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions"; the address is within shared memory.
 HD Descriptor descriptor_of(uint32_t address, int leading, int stride) {
   const auto field = [](uint32_t bytes) { return uint64_t{(bytes & 0x3ffffu) >> 4}; };
   constexpr uint64_t kSwizzleOf128Bytes = uint64_t{1} << 62;

@@ -1,8 +1,8 @@
 // The seam between the two builds of a kernel file (*.cu).
-//   g++   compiles the whole file: the public functions, the CPU code, the backward formulas and, against the emulator's
+//   g++   compiles the full file: the public functions, the CPU code, the backward formulas and, against the emulator's
 //         vocabulary, every kernel for cuda_emulated.
-//   nvcc  compiles the same file for its kernels only: HOST turns the public functions into templates that nothing
-//         instantiates, and CUDA_KERNEL instantiates the launchers that the g++ build calls. A kernel without a
+//   nvcc  compiles the same file for its kernels only. HOST turns the public functions into templates without an instance,
+//         so nvcc skips them. CUDA_KERNEL instantiates the launchers that the g++ build calls. A kernel without a
 //         CUDA_KERNEL line is a link error in a build with nvcc; a build without nvcc does not notice it.
 #pragma once
 #include "core/dtype.h"

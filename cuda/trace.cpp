@@ -72,7 +72,7 @@ Recorder& of_program() {
   return one;
 }
 
-// Prints once. The end of a thread and the end of libraries both call it.
+// Prints once, at the end of a thread or of libraries.
 void print_at_end() {
   static bool printed = false;
   if (std::exchange(printed, true)) return;
@@ -87,7 +87,7 @@ void print_at_end() {
 void print_before_end_of_libraries() { std::atexit(print_at_end); }
 
 // A thread's first object ends last, but before any library. So the table is printed while the objects of this thread still exist, such as
-// the blocks of the emulator. Measuring the peaks runs more ops.
+// the blocks of the emulator. They run the ops that measure the peaks.
 void print_before_end_of_device() {
   static thread_local const struct AtEnd {
     ~AtEnd() { print_at_end(); }

@@ -43,8 +43,8 @@ double memory_of_group(const fs::path& folder) {
   return bytes;
 }
 
-// The strictest limit of the group in the line "0::/group" and of the groups that contain it. Inside a container this line can name a
-// folder that exists only on the host. The mount itself is then the container's group.
+// The strictest limit of the group in the line "0::/group" and of the groups that contain it. Inside a container this can be a folder of
+// the host. The mount itself is then the container's group.
 double limit_of_groups(double (*limit_of)(const fs::path& folder), const std::string& list, const std::string& mount) {
   double limit = limit_of(mount);
   std::ifstream lines(list);

@@ -46,8 +46,8 @@ thread_local bool (*stop_when)() = nullptr;  // see finish_unless
 
 struct Stopped {};  // thrown through the work that is stopped
 
-// The chunks of one call. Every thread has a share of adjacent chunks and takes them in order. It then usually gets the same elements as in
-// the last call and finds them in its cache. When its share is done, it helps the others.
+// The chunks of one call. Every thread has a share of adjacent chunks and takes them in order. So its elements usually are in its cache
+// from the last call. When its share is done, it helps the others.
 struct Work {
   static constexpr int kMaxShares = 32;  // if there are more threads, some use one share together
   struct alignas(64) Share {

@@ -16,14 +16,14 @@ namespace ricci {
 
 inline constexpr int64_t kMaxText = int64_t{1} << 30;  // bytes of a file that is read in one call
 
-// Follows links. Error: the path cannot be examined, for example because a folder forbids it. The file is not missing then.
+// Follows links. Error: the path cannot be examined (a folder forbids it). The file is not missing then.
 enum class PathKind { nothing, file, folder, other };
 PathKind look_at(const std::string& path);
 inline bool is_there(const std::string& path) { return look_at(path) != PathKind::nothing; }
 inline bool is_file(const std::string& path) { return look_at(path) == PathKind::file; }
 inline bool is_folder(const std::string& path) { return look_at(path) == PathKind::folder; }
 
-// An open file or folder; closed when the last copy ends.
+// Closed when the last copy ends.
 using Descriptor = std::shared_ptr<const int>;
 
 // ---- Reading
@@ -31,7 +31,7 @@ using Descriptor = std::shared_ptr<const int>;
 std::string read_text(const std::string& path, int64_t most = kMaxText);
 std::optional<std::string> find_text(const std::string& path, int64_t most = kMaxText);  // nothing if it does not exist
 
-// A regular file, open for reading at any position, also after it was renamed or removed.
+// A regular file, open for reading at any position, even after it was renamed or removed.
 class File {
  public:
   explicit File(const std::string& path);                    // errors as for read_text
@@ -71,11 +71,11 @@ class FileWriter {
 };
 
 // Replaces or makes the file at `path` (how: core/files/file.cpp). After an error, including one thrown by `write`, the old file is
-// unchanged. It first removes the temporary files of killed writers of this file, so two programs that write the same file need a lock. A
-// link is replaced by the file. Errors: the folder does not exist, the path is not a regular file, the disk is full.
+// unchanged. It first removes the temporary files of this file's killed writers, so two writers need a lock. A link is replaced by the
+// file. Errors: the folder does not exist, the path is not a regular file, the disk is full.
 void write_atomically(const std::string& path, const std::function<void(FileWriter&)>& write);
 void write_atomically(const std::string& path, std::string_view bytes);
-// Removes the temporary files of killed writers: all, or only those of `name`. The caller has the folder's lock.
+// Removes the temporary files of killed writers, all or only for the file `name`. The caller has the folder's lock.
 void remove_temporaries(const std::string& folder, const std::string& name = "");
 
 // A file that grows at its end while others read it, such as the records of a run.
@@ -92,7 +92,7 @@ class AppendFile {
 
 // ---- Folders
 std::vector<std::string> names_in(const std::string& folder);  // sorted; error: the folder cannot be listed
-// Makes a folder and the missing ones above it, and syncs each. The error names the first that cannot be made, and the reason.
+// Makes a folder and the missing ones above it, and syncs each. Error: the first that cannot be made, with the reason.
 void make_folders(const std::string& path, unsigned rights = 0777);
 void remove_file(const std::string& path);  // does nothing if it does not exist
 

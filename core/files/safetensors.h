@@ -71,9 +71,9 @@ class SafetensorsFile {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // Replaces the file atomically (core/files/file.h). Tensors with larger elements come first, the rest in the given order. The data starts
-// at a multiple of 8, so tensors are aligned in programs that map the file. The metadata gets a checksum of the file. Equal tensors and
-// metadata give equal bytes. `to_host` copies each tensor on a different device in its turn. Errors: a tensor is empty or not on the CPU; a
-// name is a duplicate or not UTF-8; the file cannot be written.
+// at a multiple of 8, to align tensors in mapped files. The metadata gets a checksum of the file. Equal tensors and metadata give equal
+// bytes. `to_host` copies each tensor on a different device in its turn. Errors: a tensor is empty or not on the CPU; a name is a duplicate
+// or not UTF-8; the file cannot be written.
 using ToHost = std::function<Tensor(const Tensor&)>;
 void save_safetensors(const std::string& path, NamedTensors tensors, Metadata metadata = {}, const ToHost& to_host = {});
 

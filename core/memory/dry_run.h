@@ -1,5 +1,5 @@
-// A dry run executes a program without computing: tensors get addresses and are counted, but kernels are not launched, loops over chunks do
-// not run and bytes are not copied. It shows how much memory and work a training step needs, even on a smaller machine:
+// A dry run executes a program without computing: tensors get addresses and are counted, but kernels and loops over chunks do not run and
+// no bytes are copied. It shows how much memory and work a training step needs, even on a smaller machine:
 //   const DryRun dry(Device::cpu);
 //   train_step.run(batches, 0, 0.1);          memory_use(Device::cpu).peak is the real step's
 // A program that reads a tensor finds zeros. The step itself runs, so the numbers are exact. A formula for its memory would soon differ.

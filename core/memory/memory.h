@@ -24,11 +24,11 @@ class Allocator {
   virtual ~Allocator() = default;
   virtual void* allocate(int64_t bytes) = 0;  // null if no memory is left
   virtual void release(void* data, int64_t bytes) = 0;
-  // The size of the device's memory, for the out-of-memory message: "1.0 MiB of 80.0 GiB free". Empty if it is unknown.
+  // The device's memory, for the out-of-memory message: "1.0 MiB of 80.0 GiB free". Empty if unknown.
   virtual std::string room() const { return {}; }
 };
 
-// The purpose of memory. Memory held for two purposes belongs to the first of these.
+// The purpose of memory. The first of two purposes decides.
 enum class HeldFor : uint8_t { parameters, gradients, optimizer_state, activations, other };
 constexpr auto choices(HeldFor) { return std::array{"parameters", "gradients", "optimizer state", "activations", "other"}; }
 
@@ -49,8 +49,8 @@ class MemoryHolder {
 void set_allocator(Device device, Allocator* allocator);
 Allocator& allocator_of(Device device);  // error: the device is not available
 
-// CPU memory for tensors. Blocks are cut from slabs of huge pages and kept for reuse. After its first step, training touches no fresh page.
-// (The page faults of a GiB cost seven times more on small pages than on huge ones.)
+// CPU memory for tensors. Blocks are cut from slabs of huge pages and kept for reuse: after its first step, training touches no fresh page.
+// (Page faults cost seven times more on small pages than on huge ones.)
 Allocator& cpu_arena();
 
 // Counts the memory that the arena would touch for the same requests. Freed blocks wait for a request of their size. Small ones are cut
@@ -87,15 +87,15 @@ inline int64_t working_bytes(const HeldBytes& held) {
 std::string show_bytes(int64_t bytes);
 inline constexpr int64_t kMebibyte = 1 << 20;  // MiB, for axes of drawings
 
-// While it is alive, tensors that this thread makes are not counted. It is for batches that are read ahead of a step. Their number depends
-// on the speed of threads, and a run's peak must not.
+// While it is alive, tensors that this thread makes are not counted. It is for batches that are read ahead. Their number depends on the
+// speed of threads, and a run's peak must not.
 struct UncountedMemory {
   UncountedMemory();
   ~UncountedMemory();
 };
 
-// While it is alive, `on_block` is called with the memory of each tensor that this thread makes on the device, before it is counted, and
-// with -1 bytes when a tensor releases its memory. One per thread at a time.
+// Calls `on_block` with the memory of each tensor that this thread makes on the device, before it is counted, and with -1 bytes when a
+// tensor releases its memory. One per thread at a time.
 class RequestWatch {
  public:
   using OnBlock = std::function<void(const void* block, int64_t bytes)>;

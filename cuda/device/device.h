@@ -1,5 +1,5 @@
-// Devices and the memory on them. `cpu` and `cuda_emulated` are always available. `cuda` is available if this binary was built with the
-// toolkit and finds a driver and a GPU at run time.
+// Devices and the memory on them. `cpu` and `cuda_emulated` are always available. `cuda` needs a build with the toolkit, a driver and a
+// GPU.
 #pragma once
 #include <concepts>
 #include <optional>
@@ -25,7 +25,7 @@ std::string gpu_in_use();  // its bus address, such as "0000:3b:00.0"; empty if 
 
 void synchronize(Device device);  // waits until everything launched on it has run
 
-// True if the environment variable has a value other than 0. Every switch such as RICCI_SYNC=1 is read with this.
+// True if the environment variable has a value other than 0. For switches such as RICCI_SYNC=1.
 bool is_switched_on(const char* variable);
 
 // A copy on a different device, or the tensor itself if it is already there. Not recorded on a tape.

@@ -6,9 +6,9 @@
 //   graph.launch();            runs them, as often as you like
 // A launch repeats every address and every number that a kernel was given, so the work must do the same each time. Make its inputs before,
 // and overwrite them between launches. Tensors made by record() are in one block that the graph owns, at offsets found by measure(). They
-// hold the values of the last launch, and nothing else in the program can get that memory. Stream-ordered allocations are not recorded.
-// Their memory would belong to the graph's launches, and tensors that outlive a launch would be freed twice. Run the work once before
-// measure(). Things that are loaded or allocated on first use must not be part of it.
+// hold the values of the last launch, and nothing else gets that memory. Stream-ordered allocations are not recorded. Their memory would
+// belong to the graph's launches, and tensors that outlive a launch would be freed twice. Run the work once before measure(), to load and
+// allocate all that is made on first use.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -134,7 +134,7 @@ uint64_t Block::next_random() {
 
 // ---- The barrier
 
-// __syncthreads of the running thread at this line. Quiet and the tags are for ThreadSanitizer. Only a barrier orders two threads.
+// __syncthreads of the running thread at this line. For ThreadSanitizer (Quiet and the tags), only a barrier orders two threads.
 void Block::barrier(Loc loc) {
   Quiet quiet;
   Thread& t = thread();

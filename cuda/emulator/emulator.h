@@ -61,19 +61,19 @@ struct Launch {
 };
 
 // Calls body(kernel) once for every thread of every block and returns when all are done. Multiple OS threads can call it at the same time,
-// but not a kernel. Throws ricci::Error, one line that names the kernel, the block, the threads and their source lines: a size is invalid,
-// not all threads reach a barrier or collective, a deadlock, a loop waits for nothing, a write is past the end of shared or device memory.
-// Later launches are not affected.
+// but not a kernel. Errors (ricci::Error, one line with the kernel, the block, the threads and their source lines): a size is invalid, not
+// all threads reach a barrier or collective, threads deadlock, a loop waits for nothing, a write is past the end of shared or device
+// memory. Later launches are not affected.
 void run(const Launch& launch, void (*body)(const void* kernel), const void* kernel);
 
 // Copies `bytes` bytes of the kernel and runs it, immediately or when something waits for it (queue.h). Wrong sizes, and arguments that
 // point to CPU memory, are errors of this call. All other errors appear when the kernel runs.
 void launch(const Launch& launch, void (*body)(const void* kernel), const void* kernel, size_t bytes);
 
-// For tests of cuda/toolkit without a GPU: their stub of the CUDA runtime (tests/cuda/stub) runs the kernels of Device::cuda here.
+// For tests of cuda/toolkit without a GPU. Their stub of the CUDA runtime (tests/cuda/stub) runs the kernels of Device::cuda here.
 inline void (*cuda_stub)(const Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes) = nullptr;
 
-// launch() of a struct. Its padding is cleared. Chance values there could look like a pointer to CPU memory.
+// launch() of a struct, with cleared padding. Chance values there could look like a pointer to CPU memory.
 template <class Kernel> void launch_kernel(const Launch& config, const Kernel& kernel, bool is_cuda) {
   alignas(Kernel) unsigned char bytes[sizeof kernel];
   __builtin_memcpy(bytes, &kernel, sizeof kernel);
@@ -95,8 +95,8 @@ struct Options {
   unsigned max_polls = 20000;  // wake-ups from __nanosleep while nothing else happens in the block
 };
 Options& options();  // do not change them while a launch runs
-// Error: a variable RICCI_EMULATOR_* has an invalid value, or two options conflict. Allocations and launches call it. options() itself
-// throws nothing. Error handling calls it.
+// Error: a variable RICCI_EMULATOR_* has an invalid value, or two options conflict. Called by allocations and launches. Error handling
+// calls options(), so it throws nothing.
 void check_options();
 
 // ---- device memory: aligned to 256 bytes and filled with 0xff (NaN), or with zeros if it is sparse (memory/sparse.h). Every launch checks

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-// For functions that start in one fiber and return in another. They must not report entry and exit to ThreadSanitizer.
+// Functions that start in one fiber and return in another must not report entry and exit to ThreadSanitizer.
 #if RICCI_TSAN
 #define ACROSS_FIBERS __attribute__((no_sanitize_thread, noinline))
 #else

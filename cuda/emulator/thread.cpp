@@ -29,7 +29,7 @@ NEVER_RETURNS_TO_CALLER void Block::entry() {
   Fiber::leave(*block.last_fiber_, block.scheduler_);
 }
 
-// A separate function. Its frame must not stay on the stack that the next thread gets.
+// A separate function, so its frame does not stay on the next thread's stack.
 __attribute__((noinline)) void Block::run_threads() {
   while (run_thread() && continue_with_next_thread()) {
   }

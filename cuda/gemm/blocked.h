@@ -1,5 +1,5 @@
-// c_mn = sum_k a_mk b_kn on the CPU without a library (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015). The three plain loops
-// wait for memory. So the work is cut until the numbers in use fit into the caches:
+// c_mn = sum_k a_mk b_kn on the CPU without a library (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015). Three plain loops wait
+// for memory, so the work is cut to fit into the caches:
 //   c                    is cut into tasks that share nothing, for the threads
 //   block of terms k     a task multiplies a few hundred terms at a time
 //   block of rows of a   stays in the second cache while the columns of b pass by
@@ -7,11 +7,11 @@
 //                        panel is fetched
 //   tile                 a few rows by a few columns, with all sums in registers (tile.h)
 // Rows of a are read without packing if possible. A copy in panels (pack.h) takes up to 4% of a product's time. They are packed if their
-// terms must be transposed or converted. With AVX2 they are also packed if they drive each other out of the first cache, as rows of 1024
-// f32 do. The columns of b are packed. Many rows use them, and in b itself each term of a panel would be in a different page. With AVX-512
-// small contiguous matrices are read without packing, and a tile prefetches their lines. A thread packs all that it needs. Lines in another
-// core's cache take longer to write than to pack twice. The tasks depend on the number of threads, and the parts on the instruction set,
-// but the terms of an element are always added in the same order.
+// terms must be transposed or converted. With AVX2 also if they drive each other out of the first cache (rows of 1024 f32). The columns of
+// b are packed. Many rows use them, and in b each term of a panel is in a different page. With AVX-512 small contiguous matrices are read
+// without packing, and a tile prefetches their lines. Threads share no packed lines. Lines in another core's cache take longer to write
+// than to pack twice. The tasks depend on the number of threads, and the parts on the instruction set, but the terms of an element are
+// always added in the same order.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -24,12 +24,12 @@
 namespace ricci::blocked {
 
 constexpr int64_t kBlockBytes = 2048;         // one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
-constexpr int64_t kBlockRows = 112;           // in a block, about: 512 f32 terms of them are 224 KB, less than half of the second cache
+constexpr int64_t kBlockRows = 112;           // in a block, about; 512 f32 terms of them are 224 KB, less than half of the second cache
 constexpr int64_t kMaxRows = 1024;            // in a task that keeps its sums apart
 constexpr int64_t kMaxColumns = 1024;         // in a task
 constexpr int64_t kMinRows = 384;             // in a task that could have fewer columns; each task packs its columns of b
 constexpr int64_t kFewColumns = 256;          // for these, packing rows of a takes longer than it saves
-constexpr int64_t kNearBytes = 768 * 1024;    // the second cache keeps an unpacked block of terms that spans at most this
+constexpr int64_t kNearBytes = 768 * 1024;    // span of an unpacked block of terms that the second cache keeps
 constexpr int64_t kNearerBytes = 512 * 1024;  // for rows of a that many columns use
 constexpr int64_t kLargeTerms = int64_t{1} << 30;  // per thread, of a product of more than about ten milliseconds
 constexpr int64_t kTaskTerms = int64_t{1} << 21;   // at least about this many, before c is cut for the threads

@@ -1,5 +1,5 @@
 // c_mn = sum_k a_mk b_kn for few rows m, as in decoding, if the terms of b's columns are contiguous. Reading b takes nearly all of the
-// time, so it is not packed. Some rows are multiplied by a few columns at a time, and the next columns are fetched meanwhile.
+// time, so it is not packed. Some rows are multiplied by a few columns at a time. The next columns are fetched meanwhile.
 #include <algorithm>
 
 #include "core/cpu/isa.h"

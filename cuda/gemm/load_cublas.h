@@ -13,7 +13,7 @@ namespace ricci {
 using LoadLibrary = std::function<std::string(const std::string& file)>;
 
 // Loads the first file that can be loaded. With the environment variable RICCI_WITHOUT_CUBLAS=1 it loads nothing and returns false. Our
-// own, slower kernels then compute the products. Error: no file can be loaded; the one line names each of them.
+// own, slower kernels then compute the products. Error: no file can be loaded; the line names each.
 inline bool load_cublas(const std::vector<std::string>& files, const LoadLibrary& load) {
   if (is_switched_on("RICCI_WITHOUT_CUBLAS")) return false;
   std::string tried;

@@ -8,8 +8,8 @@
 
 namespace ricci {
 
-// The number of terms of one panel that are packed before the next panel, if the terms of a line are not contiguous. The next terms are
-// fetched meanwhile.
+// Terms of one panel that are packed before the next panel, if the terms of a line are not contiguous. The next terms are fetched
+// meanwhile.
 constexpr int64_t kStretch = 16;
 constexpr int64_t kPad = 16;  // elements between panels; at multiples of 4096 bytes they would share few lines of a cache
 constexpr int64_t kCacheLine = 64;
@@ -117,7 +117,7 @@ template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
   }
 };
 
-// One factor of a product: `count` lines, the rows of a or the columns of b. Tiles read them in place or from packed panels.
+// One factor of a product: `count` lines, the rows of a or the columns of b. Tiles read the matrix or packed panels.
 template <class Kind> struct Factor {
   using T = typename Kind::Element;
   using Packed = typename Kind::Packed;
@@ -135,8 +135,8 @@ template <class Kind> struct Factor {
 };
 
 // A factor in panels of kPanel lines. A panel holds the first term of all its lines, then the second one, and so on. kGroup lines are
-// packed at a time. With kOnlyWhole, a last panel with fewer lines is packed even if the others are not. A tile would read past the end of
-// the matrix.
+// packed at a time. With kOnlyWhole, a last panel with fewer lines is packed even if the others are not. Unpacked, its tile would read past
+// the end of the matrix.
 template <class Kind, int kPanel, int kGroup, int kBytes, bool kOnlyWhole> struct Panels : Factor<Kind> {
   using typename Factor<Kind>::Packed;
   using Factor<Kind>::words;

@@ -41,7 +41,7 @@ struct Pairs {
 };
 
 // The tiles of AMX hold 16 rows of 64 bytes: 0 to 3 are sums, 4 and 5 are rows of a with 16 pairs each, 6 and 7 are 16 pairs of 16 columns
-// of b. The instructions are in assembly for the reason above.
+// of b. In assembly for the reason above.
 struct AmxTiles {
   // Tiles of rows of a and of c have Rows rows, at most 16. All sums are zero.
   template <int Rows> static HD void begin() {

@@ -96,7 +96,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
   }
 
  private:
-  // They have left the caches since the last block of terms; the tile would wait for them at its end.
+  // They have left the caches since the last block of terms.
   HD void fetch_sums() const {
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i)

@@ -113,9 +113,9 @@ class MpiRanks final : public Ranks {
   }
 
   // MPI does not notice that a process is stopped or stuck. So a rank that has waited for `rank_timeout` reports to all others that it
-  // waits. Every rank that also waits, or begins to, reports it as well. A rank without a report is missing. Five seconds later the lowest
-  // rank with a report names the missing ranks and ends all; if it is stuck itself, the next one does so after three more seconds. A rank
-  // withdraws its report if its wait ends after all.
+  // waits. Every rank that also waits, or begins to, reports it. A rank without a report is missing. Five seconds later the lowest rank
+  // with a report names the missing ranks and ends all; if it is stuck, the next one does so after three more seconds. A rank withdraws its
+  // report if its wait ends after all.
   void find_missing(double waited, double limit) {
     for (int arrived = 1;;) {
       MPI_Status note;

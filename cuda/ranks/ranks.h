@@ -13,7 +13,7 @@
 
 namespace ricci {
 
-// This class is one process: it sends nothing and waits for nothing. The class for more than one is in mpi.cpp.
+// This class is one process: it sends nothing and waits for nothing. mpi.cpp defines the class for more.
 class Ranks {
  public:
   static Ranks& alone();
@@ -79,7 +79,7 @@ class Ranks {
 
 void check_gpus(Ranks& ranks);  // on all ranks; error: more ranks than GPUs on this machine
 
-// NCCL, for Ranks::sum in a build with CUDA (cuda/toolkit/nccl.cpp), loaded by the first call. One process runs without it.
+// NCCL, for Ranks::sum in a build with CUDA (cuda/toolkit/nccl.cpp), loaded by the first call.
 std::string nccl_version();  // "NCCL 2.28.9"
 // On the current stream; the host does not wait for the GPU.
 void sum_by_nccl(Ranks& ranks, const std::vector<Tensor>& tensors);

@@ -1,4 +1,4 @@
-// Loads cuBLASLt by name. A program linked with it would not start on a machine without it.
+// Loads cuBLASLt by name. A program linked with it would not start without it.
 #include "cuda/toolkit/cublas_library.h"
 
 #include <dlfcn.h>

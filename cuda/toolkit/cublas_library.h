@@ -39,8 +39,8 @@ Library& library();
 
 // Error: the status of the call, with the product.
 void ok(cublasStatus_t status, const char* call, const Gemm& g);
-// Reports on stderr that our own kernel computes such products from now on, and returns false. That kernel is hundreds of times slower for
-// large products, so the line explains the time. A refused epilogue costs little, so its reason is reported once per dtype, not per shape.
+// Reports on stderr that our own kernel computes such products from now on, hundreds of times slower if they are large. Returns false. A
+// refused epilogue costs little and is reported once per dtype, not per shape.
 bool not_possible(const char* why, const Gemm& g);
 
 }  // namespace ricci::cublas

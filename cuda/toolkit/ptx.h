@@ -66,8 +66,7 @@ __device__ inline void store16_whole(void* global, uint4 v) {
                : "memory");
 }
 
-// ---- wgmma: only compute capability 9.0 has these instructions, and only code for sm_90a can contain them. In other code they are a trap,
-// and no host launches such a kernel there (has_wgmma).
+// ---- wgmma, for compute capability 9.0 and code for sm_90a. In other code it is a trap, and no host launches such a kernel (has_wgmma).
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define RICCI_ON_SM90A(...) asm volatile(__VA_ARGS__)
 #else

@@ -15,8 +15,7 @@
 
 namespace ricci {
 
-// The tensors of one launch, at most kMax (the arguments of a kernel have no room for more). Chunks are numbered from the first tensor to
-// the last.
+// The tensors of one launch, at most kMax (by the size of kernel arguments). Chunks are numbered from the first tensor to the last.
 template <class Item> struct TensorBatch {
   static constexpr int kMax = 3600 / (sizeof(Item) + sizeof(int64_t));
   int count = 0;

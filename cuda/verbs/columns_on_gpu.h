@@ -1,6 +1,5 @@
-// for_columns on the GPU (cuda/verbs/columns.h): both steps are launches of ColumnKernel. Step 1 runs it over the rows of a chunk, step 2
-// over the sums of the chunks. A matrix of few columns and many rows needs the chunks. One block for each 32 columns would leave most of
-// the GPU idle.
+// for_columns on the GPU (cuda/verbs/columns.h): both steps are launches of ColumnKernel. Step 1 sums the rows of a chunk, step 2 the sums
+// of the chunks. A matrix of few columns and many rows needs the chunks. One block for each 32 columns would leave most of the GPU idle.
 #pragma once
 #include "core/tensor.h"
 #include "cuda/launch.h"

@@ -144,7 +144,7 @@ template <class F, class... Ts> HD void LoopRow::each_piece(F f, const Ts*...) c
 }
 #endif
 
-// Calls f<k>() if n is one of the kSome, k; else returns false. For arrays in registers. Their size must be a constant.
+// Calls f<k>() if n is one of the kSome, k; else returns false. For arrays in registers, with a constant size.
 template <int... kSome, class F> HD bool with_constant(int64_t n, F f) {
   return ((n == kSome && (f.template operator()<kSome>(), true)) || ...);
 }

@@ -9,8 +9,8 @@
 // thread block works on one row, all of its threads run the full program, and `max` and `sum` give all of them the same value. Code between
 // the steps runs in every thread of the block, so results are stored inside a step (row.once for one number per row).
 //
-// A sum of floats depends on its order. So `sum` keeps a fixed number of partial sums, one per lane of a vector or per thread of the block,
-// and adds these up in a fixed order. The bits do not depend on the number of CPU threads.
+// A sum of floats depends on its order. `sum` keeps a fixed number of partial sums, one per lane of a vector or per thread of the block,
+// and adds these up in a fixed order. So the bits do not depend on the number of CPU threads.
 #pragma once
 #include <type_traits>
 

@@ -1,6 +1,6 @@
 // The products of warpgroups (wgmma in cuda/ptx.h) on the emulator. A GPU computes them while the kernel continues. To find kernels that do
 // not wait, the accumulators hold NaN from the start of a product. Each lane computes its own elements as late as possible: when it waits.
-// So results that are read too early show, and shared memory or registers of the left operand that change too early.
+// This shows results that are read too early, and shared memory or registers of the left operand that change too early.
 #pragma once
 #include <array>
 #include <string>
@@ -83,7 +83,7 @@ class Warpgroups {
  private:
   static constexpr unsigned kWarps = 4;
   struct Log {
-    std::vector<Step> steps;  // those that not all four have executed
+    std::vector<Step> steps;  // not yet executed by all four
     unsigned executed[kWarps] = {};
   };
   unsigned warps_ = 0;

@@ -1,8 +1,7 @@
 // The arguments of a launch. A GPU cannot read the CPU's memory, so pointers must be to device memory. A kernel is a struct of bytes, and
 // every word of eight bytes is checked. A readable address of this process outside of device memory is a pointer to CPU memory. Addresses
-// that a GPU's driver reserves without memory are not readable; they look like a pair of small numbers. Two kinds of builds check nothing,
-// because too many numbers look like a pointer: with sanitizers (they use a large part of the address space), and with compilers that
-// cannot clear padding (emu::launch_kernel).
+// that a GPU's driver reserves without memory are not readable; they look like a pair of small numbers. Builds with sanitizers or with
+// compilers that cannot clear padding (emu::launch_kernel) check nothing. There too many numbers look like a pointer.
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -10,7 +10,7 @@ struct DeviceRange {
   uintptr_t begin = 0, end = 0;
   bool contains(uintptr_t first, size_t bytes) const { return first >= begin && first + bytes <= end; }
 };
-DeviceRange allocation_around(uintptr_t address);   // empty if there is none
+DeviceRange allocation_around(uintptr_t address);   // empty without one
 DeviceRange nearest_allocation(uintptr_t address);  // empty without device memory
 bool is_device_memory(uintptr_t address);           // true if it is in an allocation or in its red zones
 void for_each_allocation(const std::function<void(unsigned char* data, size_t bytes)>& f);

@@ -2,8 +2,8 @@
 // block is only visible if it was an atomic, or if the writer has passed a __threadfence since. All other writes become visible when the
 // launch ends. CUDA's memory model allows hardware to do the same. It is an error if two blocks change the same byte. Two cases are
 // allowed: both use atomics; or the first has passed a fence since, and the second has done an atomic after others, as with a lock or a
-// counter of finished blocks. A block that reads a byte written by another block gets the old value. Two blocks that change different bytes
-// of one word are not found here; ThreadSanitizer finds them.
+// counter of finished blocks. A block reads the old value of a byte written by another block. Two blocks that change different bytes of one
+// word are not found here; ThreadSanitizer finds them.
 #pragma once
 #include <cstddef>
 #include <cstdint>

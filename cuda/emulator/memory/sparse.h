@@ -1,7 +1,7 @@
-// Device memory for Options::ends: tensors of many gigabytes on a small machine. Only such tensors show an index of 32 bits that overflows.
-// Pages take memory when they are written and hold zeros until then. On both sides are addresses without access, as far as an index of 32
-// bits can reach. An access by an overflowed index is a fault, and the error names the thread. An unsigned index that wraps to an address
-// inside is not noticed.
+// Device memory for Options::ends: tensors of many gigabytes on a small machine, to find indices of 32 bits that overflow. Pages take
+// memory when they are written and hold zeros until then. On both sides are addresses without access, as far as an index of 32 bits can
+// reach. An access by an overflowed index is a fault, and the error names the thread. An unsigned index that wraps to an address inside is
+// not noticed.
 #pragma once
 #include <cstddef>
 #include <cstdint>
