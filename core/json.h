@@ -44,7 +44,7 @@ template <class... Keys> const Json& member(const Json& object, std::string_view
 std::string to_text(const Json& value, int indent = -1, bool ascii = false);
 std::string quoted_json(std::string_view text);
 
-// Whether the value is a T, and the name of T for errors. T is bool, int64_t, double, std::string, std::vector<std::string> or
+// True if the value is a T, and the name of T for errors. T is bool, int64_t, double, std::string, std::vector<std::string> or
 // std::map<std::string, std::string>.
 template <class T> std::pair<bool, const char*> check_type(const Json& value) {
   const auto are_texts = [&] { return std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_string(); }); };

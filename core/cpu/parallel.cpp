@@ -60,7 +60,7 @@ struct Work {
   int shares;
   std::array<Share, kMaxShares> share{};
   std::mutex mutex{};
-  std::exception_ptr error{};           // of the first chunk that threw
+  std::exception_ptr error{};           // from the first chunk that threw
   std::atomic<int64_t> error_begin{n};  // the first index of that chunk
 
   Work(int64_t n_, int64_t grain_, ChunkFunction call_, const void* body_, int threads)
@@ -143,7 +143,7 @@ class Pool {
   bool exhausted_ = false;  // the system gives no more threads
   std::atomic<Work*> work_{nullptr};
   std::atomic<uint64_t> job_{0};
-  std::atomic<uint32_t> number_{0};  // of the newest job; sleeping threads wait until it changes
+  std::atomic<uint32_t> number_{0};  // the newest job; sleeping threads wait until it changes
 };
 
 Pool& pool() {

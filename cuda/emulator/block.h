@@ -110,12 +110,12 @@ class Block {
   Warp* warp_ = nullptr;  // the running thread is this lane of this warp
   unsigned lane_ = 0;
   Fiber scheduler_;
-  Fiber* last_fiber_ = nullptr;  // of the last thread that returned
+  Fiber* last_fiber_ = nullptr;  // the last thread that returned ran on it
   Stacks stacks_;
   std::array<Warp, kMaxThreads / kLanes> warps_;
   std::unique_ptr<Thread[]> threads_;
   unsigned live_ = 0, arrived_ = 0;  // threads that have not returned; that wait at the barrier
-  Loc barrier_at_{};                 // of the first thread
+  Loc barrier_at_{};                 // the first thread's
   bool barriers_differ_ = false;
   bool unwinding_ = false;
   uint64_t steps_ = 0;  // barriers, collectives and returns, but not polls
