@@ -26,7 +26,7 @@ for test in json.load(sys.stdin)["tests"]:
 ' "$build"
 }
 
-# Every file looks for its libraries in its own folder, because LD_LIBRARY_PATH would give them to PyTorch, too, which needs others. Zeros
+# Every file looks for its libraries in its own folder. LD_LIBRARY_PATH would also give them to PyTorch, and that needs others. Zeros
 # replace the 30 MB of data of ICU, as in apps/package.sh.
 gather_libraries() {  # folder
   local data
@@ -39,14 +39,14 @@ gather_libraries() {  # folder
   patchelf --force-rpath --set-rpath "\$ORIGIN" "$1"/ricci* "$1"/*.so*
 }
 
-# PTX and oneDNN are left out, because they would be most of the package. Only other GPUs and ricci-bench-products --peer need them.
+# PTX and oneDNN are left out: they would be most of the package. Only other GPUs and ricci-bench-products --peer need them.
 build_programs() {
   [ -e "$build/build.ninja" ] || cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DRICCI_CUDA=ON -DRICCI_MPI=OFF -DRICCI_TESTS=ON \
     -DCMAKE_CUDA_ARCHITECTURES="$architecture-real" -DRICCI_DNNL_LIBRARY= || return
   cmake --build "$build" -j "$(nproc)" --target "${packed[@]}" ricci-stub-cudart ricci-stub-cublaslt
 }
 
-# RICCI_BUILD names another build to pack. That may be larger, because it has oneDNN and the kernels of more GPUs.
+# RICCI_BUILD names a different build to pack. It can be larger, with oneDNN and the kernels of more GPUs.
 pack_programs() {
   local to=$build/programs began=$SECONDS bytes libraries name
   apps/install_packages.sh doctest-dev patchelf || return

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# The parts of tests/gpu.sh, which reads this file, that say whether ricci computes right on the GPU.
+# The parts of tests/gpu.sh that check whether ricci computes correctly on the GPU. tests/gpu.sh reads this file.
 
 # ---- hello, smoke: what is here, and whether anything computes
 part_hello() {
@@ -37,7 +37,7 @@ measure_peaks() {
 
 show_torch() { log=$logs/torch.txt; has_torch && result "$(cat "$state/torch")" pass; }
 
-# ---- test, again: the tests with the label GPU, and each that failed once more
+# ---- test, again: the tests with the label GPU, and each failed one again
 part_test() {
   local -x RICCI_TEST_DEVICES=cuda OMP_NUM_THREADS=2
   step 'instructions without wgmma' - '0 failed' run_test ptx '--test-case-exclude=wgmma*'
@@ -76,7 +76,7 @@ run_tests() {
   if was_stopped $code && [ -z "$names" ]; then result "$passed of $all passed until the limit" unfinished; fi
 }
 
-# Lines of a log of ctest that say why its tests failed.
+# Lines of a ctest log that show why its tests failed.
 details() {
   awk -v failed="$failed" '
     /^ *[0-9]+\/[0-9]+ Test +#/ && $0 ~ failed { id = $3 $4; sub(/^#?/, "", id); sub(/:.*/, "", id); name[id] = $0 }
@@ -109,7 +109,7 @@ run_again() {
   row 'attention without wgmma' "$(ended ' Passed ' | wc -l) pass, fail: $(ended "$failed" | xargs)" -
 }
 
-# ---- train, graph, memory: small trainings by ricci train
+# ---- train, graph, memory: small training runs by ricci train
 train() {  # seconds name key=value...: a fresh run of the quickstart
   rm -rf "$state/train/$2"
   ours "$1" "$2" train apps/configs/quickstart.yaml name="$2" runs="$state/train" eval_every=0 sample.tokens=0 log_every=1 "${@:3}"
@@ -175,7 +175,7 @@ run_out_of_memory() {
     "$(verdict grep -qE 'on cuda: [a-z_]+[^;]* \([./a-z]+/[^)]*:[0-9]+\).* asked for .*; held: ' <<< "$line")"
 }
 
-# ---- sanitize, memcheck: tests under compute-sanitizer, all at once
+# ---- sanitize, memcheck: tests under compute-sanitizer, all together
 sanitized=(memcheck:{ops/attention/bf16,cuda/ptx/ptx,ops/shift_and_sum/shift_and_sum,ops/rows/norms,ops/products/classifier,ops/embedding/embedding}
   racecheck:{ops/attention/bf16,ops/shift_and_sum/shift_and_sum,ops/rows/norms})
 

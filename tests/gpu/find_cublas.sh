@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prints the folders that LD_LIBRARY_PATH needs so that a program finds cuBLASLt, joined by ":"; an empty line if it needs
-# none. Exit code 1, with nothing printed: the library is nowhere.
+# Prints the folders that LD_LIBRARY_PATH needs for a program to find cuBLASLt, joined by ":"; an empty line if it needs none. Exit code 1,
+# with nothing printed: the library is nowhere.
 #   tests/gpu/find_cublas.sh MAJOR       the major version of the toolkit that the program was built with: 12, 13
-# It is looked for where the loader looks, in the toolkit (where ricci looks by itself), and in PyTorch's pip packages:
+# Searched where the loader looks, in the toolkit (where ricci looks by itself), and in PyTorch's pip packages:
 # nvidia/cublas/lib (nvidia-cublas-cu12), nvidia/cu13/lib (nvidia-cublas), torch/lib.
 set -uo pipefail
 file=libcublasLt.so.${1:?major version}
@@ -14,7 +14,7 @@ if nvcc=$(command -v nvcc); then
   toolkit=$(dirname "$(dirname "$(realpath "$nvcc")")")
   for folder in "$toolkit"/{lib64,lib,targets/*/lib}; do [ ! -e "$folder/$file" ] || { echo; exit; }; done
 fi
-# Other libraries of the packages stand beside it: it loads some of them by name.
+# Other libraries of the packages are next to it. It loads some of them by name.
 "$python" - "$file" <<'PYTHON'
 import pathlib
 import sys

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034
 # The part papers of tests/gpu.sh, which reads this file: figure 2 of the Dispatcher paper, then the rows of its table 1 that are trained on
-# small texts. If the time ends first, a training is scored at the epoch that it reached, and the next call continues it.
-# The texts are under $RICCI_DATA, or in the package, because `pack` copies them from there.
+# small texts. If the time ends first, a training run is scored at the epoch that it reached, and the next call continues it.
+# The texts are under $RICCI_DATA, or in the package: `pack` copies them from there.
 
 pack_texts() {  # folder of the package
   [ -d "${RICCI_DATA:-}/ptb" ] || { echo "no texts for the part papers, because RICCI_DATA has no ptb"; return; }
@@ -9,8 +9,8 @@ pack_texts() {  # folder of the package
   (cd "$RICCI_DATA" && cp -r --parents --no-preserve=mode ptb wikitext-2 tokenizers/bert/bert-base-cased-vocab.txt "$1/data")
 }
 
-# A step of six blocks on four sequences of each length. The paper gives no numbers, so the bar is its claim: if the longest sequence is
-# twice as long, the time of attention is multiplied by more than the time of the Dispatcher.
+# A step of six blocks on four sequences of each length. The paper gives no numbers, so the bar is its claim: for a longest sequence of
+# twice the length, the time of attention grows by a larger factor than the time of the Dispatcher.
 figure_lengths=128,256,512,1024,2048,4096,8192,16384
 measure_figure_2() {
   local length attention dispatcher
@@ -35,7 +35,7 @@ setting() {  # run file, key: of the file, or else of its base
 last_of() { grep -oP "\"$2\":\K[0-9]+" "$1/metrics.jsonl" | tail -n 1; }  # run, key: a whole number
 time_left() { echo $(((finish - $(now)) / second)); }
 
-# Twelve evaluations, because each one that is better saves 200 MB. If a step cannot be recorded, the training does without the graph.
+# Twelve evaluations, since each better one saves 200 MB. If a step cannot be recorded, training does without the graph.
 train_paper() {  # run file, log
   local tokenizer graph code
   tokenizer=$(setting "$1" tokenizer)
@@ -71,7 +71,7 @@ measure_perplexity() {  # run file, published perplexity
   result "$value" "$(verdict awk -v ours="${perplexity:-999}" -v published="$2" 'BEGIN { exit !(ours <= 1.05 * published) }')"
 }
 
-# The smaller text comes first, because its trainings are shorter.
+# The smaller text comes first: its training runs are shorter.
 part_papers() {
   local each
   step 'figure 2' - 'attention grows faster' measure_figure_2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Uses the package of `tests/gpu.sh pack` as the machine with the GPU will, because a program that does not start there, or a test that the
-# package lacks, costs minutes of that GPU. Only the libraries of C and C++ are there, and no GPU. In the end a stub replaces the CUDA
-# runtime of the package, and the packed programs run on device cuda, with their kernels on the emulator (tests/cuda/stub).
+# Uses the package of `tests/gpu.sh pack` as the machine with the GPU will. A program that does not start there, or a test that the package
+# lacks, costs minutes of that GPU. Only the libraries of C and C++ are there, and no GPU. In the end a stub replaces the CUDA runtime of
+# the package, and the packed programs run on device cuda, with their kernels on the emulator (tests/cuda/stub).
 #   rehearse.sh build-folder          exit code 77: the root folder cannot be changed here
 # shellcheck disable=SC2317  # functions are called through check
 set -u
@@ -40,7 +40,7 @@ starts() {  # program
 refuses() {  # message program argument...
   fails inside LC_ALL=C "${@:2}" > "$place/refused" 2>&1 && grep "$1" "$place/refused"
 }
-# A test whose object calls available() may use a GPU, whatever its source looks like.
+# A test whose object calls available() can use a GPU.
 reach_gpu() {
   (cd "$build/tests/CMakeFiles/ricci-tests.dir" && grep -rlF _ZN5ricci9availableENS_6DeviceE --include='*_test.cpp.o' .) |
     sed -E 's|^\./(.*)_test\.cpp\.o|\1|' | sort
@@ -83,7 +83,7 @@ done
 check 'both steps have the same loss' same_losses
 
 # All parts with the packed programs. On the emulator few of them end in time, but a program or an option that does not exist shows. The
-# emulator has no PyTorch, which is a failure in the table.
+# emulator has no PyTorch: a failure in the table.
 first() {
   mkdir "$place/bin" && printf '#!/bin/sh\necho stub, 1\n' > "$place/bin/nvidia-smi" && chmod +x "$place/bin/nvidia-smi"
   RICCI_BUILD=$programs OUT=$place/out PATH=$place/bin:$PATH RICCI_TOTAL_SECONDS=28 tests/gpu.sh first > "$place/first" 2>&1

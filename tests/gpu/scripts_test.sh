@@ -39,7 +39,7 @@ check 'another version: exit code 1' fails find_cublas 14
 touch "$work/installed/libcublasLt.so.14"
 check 'in LD_LIBRARY_PATH: nothing to add' test "$(find_cublas 14 "$work/other:$work/installed" && echo found)" = $'\nfound'
 
-# ---- The stubs: one program with many names, which does what the files hang, fail and kill say about a call, as patterns
+# ---- The stubs: one program with many names. The files hang, fail and kill contain patterns of calls; it does what they name.
 tree=$work/tree bin=$work/tree/build-gpu
 export STUBS=$work/stubs
 mkdir -p "$tree/tests/ops/attention/flash" "$tree/apps" "$bin" "$STUBS" "$work/bin"
@@ -166,7 +166,7 @@ while read -r each; do check "$each is a test" test -e "$source/tests/${each}_te
   <(sed -n '/^sanitized=/,/)$/p' "$source/tests/gpu/checks.sh" | grep -oE '[a-z]+(/[a-z0-9_]+)+')
 check 'the peer has the same vocabulary and GELU' test "$(grep -cE '"vocab": 50304|approximate="tanh"' "$source/tests/bench/torch/train.py")" = 2
 
-# ---- Parts that fail and parts that are killed, with everything that they started, leave the others whole
+# ---- Parts that fail and parts that are killed, with everything that they started, leave the others complete
 declare -A calls=([hello]='^check --list' [smoke]='^bench-products copy' [test]='^ctest' [attention]='^bench-attention' [gpt2]='^bench-training .*--steps 15'
   [mixers]='^bench-mixers' [products]='^bench-products .*gpt2' [trace]='trace=1' [graph]='name=graph' [train]='name=f32_cuda' [sanitize]='memcheck' [memory]='name=out')
 misfortune() {  # how part...: the calls of the parts are to end so
@@ -219,7 +219,7 @@ done
 misfortune hang
 check 'no program is left' fails pgrep -f "$work/"
 
-# ---- papers: a training that did not end is scored at its epoch, and the next call continues it
+# ---- papers: an unfinished training run is scored at its epoch, and the next call continues it
 export RICCI_DATA=$work/texts
 gpu papers > "$work/papers.txt" 2>&1
 check 'without the texts nothing is trained' has_row papers 'ptb_msa, perplexity' 'not measured: RICCI_DATA has no ptb/ptb.train.txt.gz .* -'

@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# The parts of tests/gpu.sh, which reads this file, that say how fast ricci is: next to PyTorch, and to the peaks that smoke measured.
+# The parts of tests/gpu.sh that measure the speed of ricci, next to PyTorch and to the peaks that smoke measured. tests/gpu.sh reads this
+# file.
 
 of_card() { case $card in *H200*) echo "$2" ;; *H100*) echo "$1" ;; *) echo - ;; esac; }                  # text for an H100, for an H200
 
@@ -22,7 +23,7 @@ percent_of_peak() {  # value unit: empty for other units, and if the peak was no
 
 at_least() { if [ -z "$1" ]; then echo -; else verdict awk -v value="$1" -v bar="$2" 'BEGIN { exit !(value >= bar) }'; fi; }  # value bar
 
-# The row of a measure. Its bar in the table says what it is held to.
+# The row of a measure. Its bar in the table is its limit.
 compare() {  # check value unit PyTorch's [ours without wgmma]
   local times gain percent bar verdict=-
   times=$(times_of "$2" "$3" "$4") gain=$(times_of "$2" "$3" "${5:-}") percent=$(percent_of_peak "$2" "$3") bar=$(bar_of "$1")
@@ -33,8 +34,8 @@ compare() {  # check value unit PyTorch's [ours without wgmma]
   row "$1" "$(shown "$2" "$3")${times:+, $times x PyTorch}${gain:+, $gain x without wgmma}${percent:+, $percent % of peak}" "$verdict"
 }
 
-# both NAME PATTERN COMMAND SECONDS LOG ...: a call of ours or of torch, then the rows of the measures whose names match, with what is known of
-# both. Logs are NAME for ours, NAME_torch, and NAME_mma for ours without wgmma.
+# both NAME PATTERN COMMAND SECONDS LOG ...: a call of ours or of torch, then the rows of the measures with matching names, with the known
+# values of both. Logs are NAME for ours, NAME_torch, and NAME_mma for ours without wgmma.
 both() {
   local code name value unit
   "${@:3}"
@@ -98,7 +99,7 @@ compare_gpt2() {
   compare 'memory to PyTorch' "$(value_of "$name" gpt2_64x1024_memory)" MB "$memory"
 }
 
-# PyTorch compiles while the tests run, which leave most of the GPU free: later calls find the kernels in a folder.
+# PyTorch compiles while the tests run and leave most of the GPU free. Later calls find the kernels in a folder.
 warm_up() {
   export OMP_NUM_THREADS=8 TORCHINDUCTOR_COMPILE_THREADS=8
   torch 100 warm_gpt2 train --dtype bf16 --batch 64 --kinds compiled --seconds 0
@@ -140,7 +141,7 @@ traced_ops() {  # op, milliseconds a step, share: from the table of RICCI_TRACE 
     table { op = substr($0, 1, 38); sub(/ +$/, "", op); split(substr($0, 39), n, " "); if (n[3] + 0 >= 0.5) printf "%s\t%.2f\t%s\n", op, n[2] / 10, n[3] }' "$log"
 }
 
-# ---- kernels: how near the largest of our kernels in a step of GPT-2 come to what the GPU can do
+# ---- kernels: how near our largest kernels in a step of GPT-2 come to the GPU's limits
 part_kernels() { step ncu - - profile_kernels; }
 
 profile_kernels() {

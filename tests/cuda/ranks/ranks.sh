@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Ranks as real processes, started by mpirun: sums, messages, steps of training, and how each failure ends: one line, an exit code, nobody
-# left over.
+# Ranks as real processes, started by mpirun: sums, messages, training steps, and the end of each failure: one line, an exit code, no
+# process left over.
 #   ranks.sh build-folder
 . "$(dirname "$0")/../../apps/programs.sh" "$@"
 find_launcher
-ln -s "$build/ricci-several" .  # so that processes left over are told from those of another test
+ln -s "$build/ricci-several" .  # distinguishes processes left over from those of a different test
 program=$folder/ricci-several
 mpirun() { timeout -k 5 600 "${launcher[@]}" "$@"; }
 
@@ -84,7 +84,7 @@ for device in cpu cuda_emulated; do
   done
 done
 
-# ---- The launcher and MPI do not agree; programs that run as one process
+# ---- The launcher and MPI disagree; programs that run as one process
 env SLURM_STEP_NUM_TASKS=16 SLURM_PROCID=3 "$program" exchange >out 2>err
 code=$?
 verdict 'a launcher that MPI does not know' "$([ $code = 1 ] && grep -qxF \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests on the stub, in which at least 90% of the lines of cuda/toolkit must run: g++ counts them.
+# Runs the tests on the stub. They must run at least 90% of the lines of cuda/toolkit, counted by g++.
 #   tests.sh build-folder compiler
 set -u
 cd "$1" || exit 1
