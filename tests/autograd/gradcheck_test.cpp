@@ -14,7 +14,7 @@ using namespace ricci;
 
 namespace {
 
-// y = 2 x, whose backward multiplies by `factor` and adds to an element on the device `wrong_on`.
+// y = 2 x. Its backward multiplies by `factor` and adds to an element on the device `wrong_on`.
 double factor = 2, off_by = 0;
 int64_t off_at = 0;
 Device wrong_on = Device::cpu;

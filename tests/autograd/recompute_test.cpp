@@ -50,7 +50,7 @@ TEST_CASE("recomputation changes no bit, dropout included, and keeps less") {
   on_every_device([](Device device) {
     const Outcome plain = two_layers(device, false), again = two_layers(device, true);
     for (size_t i = 0; i < plain.tensors.size(); ++i) CHECK(same_bits(plain.tensors[i], again.tensors[i]));
-    CHECK(plain.after == again.after);  // neither the forward nor the replay leaves another trace
+    CHECK(plain.after == again.after);  // the forward and the replay leave the same random state
     CHECK(again.kept_bytes == 2 * 4 * 9 * 4);
     CHECK(plain.kept_bytes > 2 * again.kept_bytes);
   });
@@ -183,7 +183,7 @@ TEST_CASE("a changed input is noticed, and a result of another shape") {
 TEST_CASE("NaN and infinity inside are traced to their op, forward and backward, also if nested") {
   const Parameter p{tensor_of({1e-200}, {1}, Dtype::f64, Device::cpu), {}, "p"};
   using Inputs = const std::vector<Tensor>&;
-  // 1e-200 1e300 1e300 is infinite; 1e-200 1e150 1e150 1e150 is not, but its derivative.
+  // 1e-200 1e300 1e300 is infinite. 1e-200 1e150 1e150 1e150 is finite, but not its derivative.
   auto forward = [](Inputs in) { return scale(scale(scale(in[0], 1e300), 1e300), 0); };
   auto backward = [](Inputs in) { return scale(scale(scale(in[0], 1e150), 1e150), 1e150); };
   auto nested = [&](Inputs in) { return recompute(backward, {in[0]}); };

@@ -181,7 +181,7 @@ struct Writer {
 std::vector<Writer> writers(Device device) {
   const Tensor ones = tensor_of({1, 1, 1}, {3}, Dtype::f64, device), zero = zeros({3}, Dtype::f64, device), host = to(ones, Device::cpu),
                elsewhere = to(ones, device == Device::cpu ? Device::cuda_emulated : Device::cpu);
-  // One line each, because __LINE__ must be the line of the write:
+  // One line each: __LINE__ must be the line of the write.
   // clang-format off
   return {{"fill", __LINE__, [](const Tensor& y) { fill(y, 1); }},
       {"fill few", __LINE__, [](const Tensor& y) { fill(y, {1, 1, 1}); }},
@@ -247,7 +247,7 @@ TEST_CASE("helpers refuse empty tensors") {
 
 namespace {
 
-// The message of an op about an input of another tape.
+// The message of an op about an input of a different tape.
 std::string lost(const std::string& op, int line, const std::string& input) {
   return op + " (" + __FILE__ + ":" + std::to_string(line) + "): input " + input +
          " is recorded on another tape that still waits for its backward: its gradient would be lost here; detached() gives it up";

@@ -1,4 +1,4 @@
-// JSON texts that others wrote, and JSON that others read.
+// JSON texts of others, and JSON for others.
 #include "core/json.h"
 
 #include <doctest/doctest.h>

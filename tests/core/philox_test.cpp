@@ -1,4 +1,4 @@
-// Philox against the known answers of Random123, and the draws made from it against their distributions.
+// Philox against the known answers of Random123, and samples from it against their distributions.
 #include "core/philox.h"
 
 #include <doctest/doctest.h>
@@ -46,7 +46,7 @@ template <class T> Moments moments(const std::vector<T>& x) {
   return m;
 }
 
-// The largest distance between the distribution of x and the one of `below`, times sqrt(n) (Kolmogorov and Smirnov).
+// The largest distance between the distribution of x and that of `below`, times sqrt(n) (Kolmogorov and Smirnov).
 template <class F> double distance(std::vector<double> x, F below) {
   std::sort(x.begin(), x.end());
   const double n = static_cast<double>(x.size());
@@ -163,7 +163,7 @@ TEST_CASE("random: a fill in pieces, shifted, scaled or in f32 draws the same va
 TEST_CASE("random: uniform values stay below the upper end") {
   std::vector<float> x(1000);
   const float next = std::nextafter(1.0f, 2.0f);
-  fill_uniform(x.data(), 1000, 1, next, {1, 1});  // half of the draws would be rounded up to it
+  fill_uniform(x.data(), 1000, 1, next, {1, 1});  // half of the samples would be rounded up to it
   for (float value : x) CHECK(value == 1);
   fill_uniform(x.data(), 1000, 4, 4, {1, 1});
   for (float value : x) CHECK(value == 4);

@@ -1,4 +1,4 @@
-// Tensors, their memory and shapes; the dims that names of arguments give; numbers in messages.
+// Tensors, their memory and shapes; dims from names of arguments; numbers in messages.
 #include "core/tensor.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// ricci::math against the C library in the next wider type: errors in units of the last place (ulp), special values,
-// tails. Everything is evaluated in a loop under each instruction set this CPU has.
+// ricci::math against the C library in the next wider type: errors in units of the last place (ulp), special values, tails. All is
+// evaluated in a loop under each instruction set of this CPU.
 #include "cuda/math.h"
 
 #include <doctest/doctest.h>
@@ -131,7 +131,7 @@ template <class T> void check_special_values() {
     CHECK(at<Erf>(sign * Limits::max()) == sign);
     CHECK(std::isnan(at<Sin>(sign * inf)));
     CHECK(std::isnan(at<Cos>(sign * inf)));
-    CHECK(std::isnan(at<Sin>(sign * 2 * math::Constants<T>::angle_limit)));  // out of range, and says so
+    CHECK(std::isnan(at<Sin>(sign * 2 * math::Constants<T>::angle_limit)));  // out of range
     CHECK(std::signbit(at<Tanh>(sign * T(0))) == (sign < 0));
     CHECK(std::signbit(at<Erf>(sign * T(0))) == (sign < 0));
     CHECK(at<Tanh>(sign * Limits::denorm_min()) == sign * Limits::denorm_min());

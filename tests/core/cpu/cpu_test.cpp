@@ -1,4 +1,4 @@
-// Threads and processors: loops that share their work, values made ahead, vectors of every width, and the limits of containers.
+// Threads and processors: loops that share their work, values made ahead, vectors of every width, and container limits.
 #include <doctest/doctest.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -242,7 +242,7 @@ TEST_CASE("available processors: the quota of control groups") {
   CHECK(quota_of(folder, "0::/a/b\n") == 2);
   CHECK(quota_of(folder, "0::/a\n") == 2);
   CHECK(quota_of(folder, "0::/\n") == 0);
-  folder.write("cpu.max", "20000 100000\n");  // a container, whose list may name a folder of its host
+  folder.write("cpu.max", "20000 100000\n");  // a container, with a list that may name a folder of its host
   CHECK(quota_of(folder, "0::/\n") == 1);
   CHECK(quota_of(folder, "0::/host/pod\n") == 1);
   folder.write("cpu.max", "nothing\n");

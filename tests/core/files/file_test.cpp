@@ -1,4 +1,4 @@
-// Reading, replacing and locking: contents, and the files that every kind of failure leaves.
+// Reading, replacing and locking: contents, and the files left by every kind of failure.
 #include "core/files/file.h"
 
 #include <doctest/doctest.h>
@@ -128,7 +128,7 @@ TEST_CASE("file: a limit on files leaves the old file and is one line") {
 TEST_CASE("file: a full disk is DiskFull, because a cache that does not fit is only a warning") {
   const ScratchFolder folder;
   folder.write("a", "old");
-  // The descriptor of the writer becomes one of a device that has no room for any byte.
+  // The descriptor of the writer becomes a device without room for any byte.
   const auto write = [&](FileWriter& file) {
     const int device = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
     for (const std::string& number : names_in("/proc/self/fd")) {

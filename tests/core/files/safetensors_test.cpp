@@ -1,5 +1,5 @@
 // The file format: bytes written here by hand are read, written bytes are compared with the definition, headers that break the format are
-// rejected, each with a message, and checksums notice damage.
+// rejected with a message each, and checksums notice damage.
 #include "core/files/safetensors.h"
 
 #include <doctest/doctest.h>
@@ -60,7 +60,7 @@ std::vector<std::pair<std::string, Tensor>> samples() {
       {"odd \"name\" \n é", tensor_of<double>({1, 1, 1, 1, 1, 1}, {std::nan("7")})}};
 }
 
-// The complaint of opening a file of these bytes, without the path in front.
+// The error when a file of these bytes is opened, without the path.
 std::string complaint(const std::string& bytes) {
   const ScratchFolder folder;
   const std::string path = folder.write("a.safetensors", bytes);

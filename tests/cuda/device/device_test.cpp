@@ -1,4 +1,4 @@
-// Why a GPU cannot be used, tensors of drawn and of given values, and the trace of ops.
+// Reasons that a GPU cannot be used, sampled and given tensors, and the trace of ops.
 #include "cuda/device/device.h"
 
 #include "cuda/device/gpu_errors.h"
@@ -66,7 +66,7 @@ TEST_CASE("gpu errors: the architectures whose code runs on a GPU") {
   }
   for (const Row& r : {Row{"80-real 90a-real 90-virtual", 9, 0, true}, {"90a", 9, 0, true}, {"90a", 10, 0, false},
                        {"80-real 90a-real", 8, 0, false}, {"80-real 90-real 90-virtual", 9, 0, false},
-                       {"90 90a", 9, 0, false}}) {  // the driver can take the code for 90
+                       {"90 90a", 9, 0, false}}) {  // the driver can use the code for 90
     CAPTURE(r.architectures);
     CHECK(can_use_wgmma(r.architectures, r.major, r.minor) == r.runs);
   }

@@ -1,4 +1,4 @@
-// Mistakes in kernels and launches: each is noticed, and the message names the mistake, the place and the thread.
+// Mistakes in kernels and launches: each is noticed, and the message names the mistake, the source line and the thread.
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
@@ -90,7 +90,7 @@ TEST_CASE("shuffles that read from lanes outside") {
       {"thread 0 of block 0: __shfl_sync at ", "with mask 0xfffffffe: the calling lane 0 is not in the mask"});
 }
 
-#ifndef __SANITIZE_THREAD__  // which reports these as data races and fails the program: see planted.cpp
+#ifndef __SANITIZE_THREAD__  // it reports these as data races and fails the program: see planted.cpp
 TEST_CASE("missing barriers show as NaN or as results that depend on the order") {
   WithOptions options;
   const DeviceArray<float> y(64);
@@ -113,7 +113,7 @@ TEST_CASE("shared memory that was never written is NaN, in every block") {
   for (float value : y.host()) CHECK(std::isnan(value));
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which stops the program at these: see planted.cpp
+#ifndef __SANITIZE_ADDRESS__  // it stops the program at these: see planted.cpp
 TEST_CASE("writes past the end") {
   check_contains(launch_error({1, 64}, planted::StaticSharedOverrun{64}),
       {"kernel: thread 3 of block 0: tile of 256 bytes was written out of bounds, at byte 256"});
@@ -171,7 +171,7 @@ TEST_CASE("launches that cannot run") {
       {"huge of 65536 bytes does not fit: at most 48 KiB of shared memory can be static, 227 KiB in all"});
 }
 
-// Sanitizers map so much that many a number is an address.
+// Sanitizers map so much memory that many numbers are addresses.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && __has_builtin(__builtin_clear_padding)
 TEST_CASE("a pointer to memory of the CPU as an argument") {
   struct Store {
@@ -258,7 +258,7 @@ template <Mistake mistake> int count_nans(Order order) {
   return nans;
 }
 
-// Each thread copies to its place of two tiles that hold 7, in two groups, and waits for the first.
+// Each thread copies to its part of two tiles that hold 7, in two groups, and waits for the first.
 struct TwoGroups {
   const float* x;
   float* y;
@@ -315,7 +315,7 @@ TEST_CASE("a wait for the first of two groups only brings that group; the old va
   }
 }
 
-#ifndef __SANITIZE_THREAD__  // which reports it as a data race and fails the program: see planted.cpp
+#ifndef __SANITIZE_THREAD__  // it reports a data race and fails the program: see planted.cpp
 TEST_CASE("a thread's wait is not another thread's") {
   for (Order order : {Order::forward, Order::reverse, Order::random}) CHECK(count_nans<Mistake::no_barrier>(order) > 0);
 }

@@ -1,4 +1,4 @@
-// Whole kernels on the emulator: fences, shared memory, flags, in every order; OS threads; device memory.
+// Full kernels on the emulator: fences, shared memory, flags, in every order; OS threads; device memory.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -173,7 +173,7 @@ TEST_CASE("device memory: NaN at first, copies, zeros") {
 
 // ---- Options::ends: large launches run only their ends, over sparse memory, and an index of 32 bits that overflows is named
 
-#if !RICCI_ASAN && !RICCI_TSAN  // because their own memory leaves too little
+#if !RICCI_ASAN && !RICCI_TSAN  // their own memory leaves too little
 namespace {
 
 constexpr size_t kThreads = 1024, kBlocks = (size_t{1} << 31) / kThreads + 1;

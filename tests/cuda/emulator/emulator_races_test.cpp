@@ -38,13 +38,13 @@ struct AllWriteOne {
   __device__ void operator()() const { flag[2] = 1; }
 };
 
-// Each block doubles what the block before it has written.
+// Each block doubles the value of the block before it.
 struct Chain {
   float* x;
   __device__ void operator()() const { x[blockIdx.x + 1] = 2 * x[blockIdx.x]; }
 };
 
-// Under a lock, each block changes what it has read.
+// Under a lock, each block reads and changes a value.
 struct Lock {
   int *lock, *total;
   __device__ void operator()() const {
@@ -57,13 +57,13 @@ struct Lock {
   }
 };
 
-// Each block writes every fourth byte: no two the same.
+// Each block writes every fourth byte, no two the same.
 struct Interleaved {
   unsigned char* x;
   __device__ void operator()() const { x[threadIdx.x * gridDim.x + blockIdx.x] = static_cast<unsigned char>(blockIdx.x); }
 };
 
-// Each block changes what it has read, with a fence but no atomic to wait its turn at.
+// Each block reads and changes a value, with a fence but no atomic to wait its turn at.
 struct FencedCount {
   int* total;
   __device__ void operator()() const {

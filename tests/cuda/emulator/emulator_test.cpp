@@ -162,7 +162,7 @@ TEST_CASE("stacks are reused, and below each lies a page without access") {
   int pipe_ends[2];
   REQUIRE(pipe(pipe_ends) == 0);
   CHECK(write(pipe_ends[1], second.bottom, 1) == 1);
-  CHECK(write(pipe_ends[1], second.bottom - 1, 1) == -1);  // because the operating system cannot read it either
+  CHECK(write(pipe_ends[1], second.bottom - 1, 1) == -1);  // the operating system cannot read it either
   close(pipe_ends[0]), close(pipe_ends[1]);
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("lazy work runs when it is waited for, in order") {
   CHECK(first(y) == 2);
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which stops the program at these: see planted.cpp
+#ifndef __SANITIZE_ADDRESS__  // it stops the program at these: see planted.cpp
 TEST_CASE("memory that is used after its release") {
   WithOptions options;
   options->lazy = true;

@@ -1,4 +1,4 @@
-// Products of warpgroups with one mistake each: the wrong numbers, or the message.
+// Products of warpgroups with one mistake each, and the wrong numbers or the message.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -192,7 +192,7 @@ TEST_CASE("shared memory that the tensor cores do not see yet") {
   check_error<Mistake::left_unseen>(unseen);
 }
 
-#ifndef __SANITIZE_THREAD__  // which reports it as a data race and fails the program
+#ifndef __SANITIZE_THREAD__  // it reports a data race and fails the program
 TEST_CASE("shared memory that is written while a product reads it") {
   check_error<Mistake::b_overwritten>("was overwritten before the wgmma_wait");
   check_error<Mistake::left_overwritten>("was overwritten before the wgmma_wait");

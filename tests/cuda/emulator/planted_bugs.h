@@ -1,4 +1,4 @@
-// Kernels with one mistake each. kLine is where the emulator should say that threads wait.
+// Kernels with one mistake each. kLine is the line at which the emulator should report waiting threads.
 #pragma once
 #include <string>
 
@@ -53,7 +53,7 @@ struct ShuffleSomeNeverReach {
   }
 };
 
-// Lanes leave the loop at different times and reach another collective.
+// Lanes leave the loop at different times and reach a different collective.
 struct ShuffleInUnevenLoop {
   float* x;
   unsigned n;
@@ -91,7 +91,7 @@ struct ShuffleWidth {
   __device__ void operator()() const { x[threadIdx.x] = __shfl_sync(~0u, 1, 1, 12); }
 };
 
-// Lanes meet at one instruction, but reach it from two lines: the hardware computes what it likes.
+// Lanes meet at one instruction, but from two lines. The result is undefined on hardware.
 template <bool loads> struct WarpInstructionFromTwoLines {
   static constexpr int kOdd = __LINE__ + 7, kEven = __LINE__ + 9, kLoadOdd = __LINE__ + 12, kLoadEven = __LINE__ + 13;
   __device__ void operator()() const {
@@ -111,7 +111,7 @@ template <bool loads> struct WarpInstructionFromTwoLines {
   }
 };
 
-// The last block to finish adds up the numbers of all blocks, with or without the fence between.
+// The last block to finish adds up the numbers of all blocks, with or without the fence.
 template <bool fence> struct LastBlockSums {
   float *parts, *sum;
   unsigned* arrived;
@@ -136,7 +136,7 @@ struct MissingBarrier {
   }
 };
 
-// The first value is there in each order, but which one it is depends on the order.
+// The initial value is there in each order, but which one depends on the order.
 struct MissingBarrierOrder {
   float* y;
   __device__ void operator()() const {

@@ -1,6 +1,6 @@
-// The tests of matrix products share these: matrices in every layout, and products against the definition.
-// A sum of k rounded products in any order is off by at most (k + 1) u times the sum of their absolute values, u being the
-// unit of the type sums are held in; the bias and an old c are two terms more; storing rounds once more.
+// Shared by the tests of matrix products: matrices in every layout, and products against the definition. A sum of k rounded products in any
+// order is off by at most (k + 1) u times the sum of their absolute values, with u the unit of the sums' type. The bias and an old c are
+// two terms more. Storing rounds once more.
 #pragma once
 #include "cuda/gemm/gemm.h"
 #include "tests/ops/values.h"
@@ -14,7 +14,7 @@ inline constexpr double kUntouched = 777;  // between the elements of c
 enum class Layout { rows, columns, padded_rows, padded_columns, spaced };
 inline constexpr Layout kLayouts[] = {Layout::rows, Layout::columns, Layout::padded_rows, Layout::padded_columns, Layout::spaced};
 
-// A batch of matrices somewhere in a tensor.
+// A batch of matrices at an offset in a tensor.
 struct Matrices {
   int64_t batch, rows, columns;
   MatrixAt at{};
@@ -84,7 +84,7 @@ inline Gemm product_of(
   // clang-format on
 }
 
-// The largest error, in units of the bound, of these ways to multiply; infinite when an element that is not c's was written.
+// The largest error, in units of the bound, of these ways to multiply; infinite if an element outside of c was written.
 inline double worst_of(const Case& t, Dtype dtype, Device device, const std::vector<void (*)(const Gemm&)>& ways = {gemm}) {
   const Dtype c_dtype = t.c_f32 ? Dtype::f32 : dtype;
   Matrices a(t.batch, t.m, t.k, t.a), b(t.batch, t.k, t.n, t.b), c(t.batch, t.m, t.n, t.c);

@@ -9,7 +9,7 @@ using namespace gemm_cases;
 
 namespace {
 
-// On the CPU also the implementation that gemm falls back to.
+// On the CPU also the fallback of gemm.
 double worst_of_all(const Case& t, Dtype dtype, Device device) {
   return device == Device::cpu ? worst_of(t, dtype, device, {gemm, gemm_blocked}) : worst_of(t, dtype, device);
 }
@@ -65,7 +65,7 @@ TEST_CASE("products that are cut into blocks, pieces and tasks") {
       {1, 33, 65, 513, Layout::columns, Layout::rows},
       {1, 530, 70, 65, Layout::padded_rows, Layout::columns, Layout::rows, false, true},  // many rows
       {1, 520, 4100, 20, Layout::rows, Layout::columns},
-      {1, 230, 528, 700, Layout::rows, Layout::rows, Layout::rows, true, true},  // several blocks of rows and of terms, in pieces
+      {1, 230, 528, 700, Layout::rows, Layout::rows, Layout::rows, true, true},  // multiple blocks of rows and of terms, in parts
       {1, 230, 70, 1024},                                                        // lines that fall into the same sets of a cache
       {1, 70, 512, 230, Layout::columns},
   };
@@ -142,7 +142,7 @@ TEST_CASE("the bits do not depend on the number of threads") {
         a.draw(dtype, Device::cpu, 6), b.draw(dtype, Device::cpu, 7);
         const Tensor bias = drawn({t.n}, dtype, Device::cpu, 8);
         INFO("m ", t.m, ", n ", t.n, ", k ", t.k);
-        const std::vector<int> counts = {1, 3, 24};  // also more than the work is enough for
+        const std::vector<int> counts = {1, 3, 24};  // also more threads than the work needs
         check_threads(
             [&] {
               c.draw(dtype, Device::cpu, 9);
@@ -186,7 +186,7 @@ TEST_CASE("row sums of a product: both match their definitions, also with accumu
         gemm(g);
         g.c = c_mn.raw();
         const Tensor sums_m = gemm_with_row_sums(g, a_km, c_dtype);
-        if (device == Device::cuda)  // because cuBLASLt takes another algorithm
+        if (device == Device::cuda)  // cuBLASLt uses a different algorithm
           CHECK(error_of(c_mn, values_of(expected_mn)) <= 2.02 * unit(c_dtype) + static_cast<double>(k + 2) * sum_unit(dtype));
         else CHECK(values_of(c_mn) == values_of(expected_mn));
         Values sums(static_cast<size_t>(m)), sizes(static_cast<size_t>(m));

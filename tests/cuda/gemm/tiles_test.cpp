@@ -39,7 +39,7 @@ struct EmulatedTiles {
         }
   }
   template <int T> static void store(void* rows) { std::memcpy(rows, tiles[T].words, static_cast<size_t>(tiles[T].rows) * 64); }
-  static void end() { std::memset(tiles, 0xff, sizeof tiles); }  // whatever reads a tile without a new begin() finds NaN
+  static void end() { std::memset(tiles, 0xff, sizeof tiles); }  // a read without a new begin() finds NaN
 };
 
 struct Emulated {

@@ -21,7 +21,7 @@ struct Mma {
   }
 };
 
-// Copies rows of so many chunks of 16 bytes to a tile of panels of 64 elements a row, as wgmma reads them.
+// Copies rows of chunks of 16 bytes to a tile of panels of 64 elements a row, as wgmma reads them.
 __device__ inline void copy_to_panels(bf16* tile, const bf16* from, int rows, int chunks, int panel, int threads) {
   for (int i = static_cast<int>(threadIdx.x); i < rows * chunks; i += threads) {
     const int row = i / chunks, chunk = i % chunks;
@@ -29,8 +29,8 @@ __device__ inline void copy_to_panels(bf16* tile, const bf16* from, int rows, in
   }
 }
 
-// d [64][columns] = a b of one warpgroup, or d += a b. b lies in shared memory as [columns][kDepth], transposed as [kDepth][columns]; a and
-// d hold the registers of thread 0, then of thread 1, ...
+// d [64][columns] = a b of one warpgroup, or d += a b. b is in shared memory as [columns][kDepth], transposed as [kDepth][columns]. a and d
+// hold the registers of thread 0, then of thread 1, ...
 template <int columns, bool transposed, bool accumulate> struct Wgmma {
   static constexpr int kThreads = 128, kDepth = transposed ? 32 : 128;
   static constexpr int kRows = transposed ? kDepth : columns, kChunks = (transposed ? columns : kDepth) / 8, kPanel = kRows * 64;
@@ -89,7 +89,7 @@ template <bool transposed, bool accumulate> struct WgmmaShared {
   }
 };
 
-// The registers that N matrices of 8 rows of 8 elements, one after the other in x, give: r [lane][N].
+// The registers from N matrices of 8 rows of 8 elements, one after the other in x: r [lane][N].
 template <int N, bool transposed> struct Ldmatrix {
   static constexpr int kThreads = 32;
   const uint16_t* x;

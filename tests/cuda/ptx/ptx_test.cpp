@@ -17,7 +17,7 @@ using namespace ricci::ptx_kernels;
 
 namespace {
 
-// Values of a type that tensors do not have, on a device.
+// Values of a type that tensors lack, on a device.
 template <class T> struct Buffer {
   Tensor bytes;
   Buffer(const std::vector<T>& values, Device device) {
@@ -43,10 +43,10 @@ void on_emulator_and_gpu(const std::function<void(Device)>& f) {
   else if (!std::exchange(said, true)) MESSAGE("skipped on cuda: ", std::string(why_not(Device::cuda)));
 }
 
-// Small multiples of 1/8, because every type holds them exactly and f32 holds sums of 16 of their products exactly.
+// Small multiples of 1/8. Every type holds them exactly, and f32 holds sums of 16 of their products exactly.
 float small_number(size_t i) { return static_cast<float>(static_cast<int>(i * 37 % 61) - 30) / 8; }
 
-// The place of element i of a lane's fragment, as the ISA states it for m16n8k16.
+// The position of element i of a lane's fragment, as in the ISA for m16n8k16.
 struct At {
   size_t row, column;
 };
@@ -101,7 +101,7 @@ template <int N> void check_pipeline(Device device) {
       const size_t in_tile = i / N % 64, from = (i / N - in_tile + 63 - in_tile) * N + i % N;
       expected[i] = from < static_cast<size_t>(bytes) ? x[from] : 0;
     }
-    x.resize(static_cast<size_t>((bytes + N - 1) / N * N), 127);  // not copied, but compute-sanitizer counts the last piece as read whole
+    x.resize(static_cast<size_t>((bytes + N - 1) / N * N), 127);  // not copied, but compute-sanitizer sees a read of the full last part
     const Buffer<char> x_device(x, device), y_device(std::vector<char>(expected.size()), device);
     ricci::launch("pipeline", device, {1, 64}, Pipeline<N>{x_device.data(), y_device.data(), bytes, tiles});
     CAPTURE(bytes);
@@ -109,7 +109,7 @@ template <int N> void check_pipeline(Device device) {
   }
 }
 
-// The values that Words writes for thread t.
+// The values of Words for thread t.
 std::vector<int> expected_words(const std::vector<int>& x, size_t t) {
   const size_t first = t / 32 * 32, lane = t % 32;
   const int v = x[t];
@@ -162,7 +162,7 @@ template <int columns, bool transposed, bool accumulate, bool left_in_shared = f
   CHECK(d_device.host() == expected);
 }
 
-// Subnormal numbers count as 0.
+// Subnormal numbers are 0.
 double flushed(double x) { return std::abs(x) < 0x1p-126 ? std::copysign(0.0, x) : x; }
 
 bool is_near(float got, double exact, double relative) {

@@ -26,7 +26,7 @@ Launcher launcher_of(const std::map<std::string, std::string>& variables) {
   return found;
 }
 
-// A rank among so many, on machines of four, that gets these texts.
+// One of some ranks, on machines of four, that gets these texts.
 class FixedRanks : public Ranks {
  public:
   FixedRanks(int rank, int count, std::vector<std::string> texts = {}) : texts_(std::move(texts)) {

@@ -1,4 +1,4 @@
-// One of the processes that ranks.sh starts through mpirun: ricci-several CASE.
+// One of the processes that ranks.sh starts with mpirun: ricci-several CASE.
 #include <errno.h>
 
 #include <CLI/CLI.hpp>
@@ -39,7 +39,7 @@ void sum_numbers(Ranks& ranks, int64_t size, Dtype dtype) {
     require_equal(sums.data<double>()[i], count * (count - 1) / 2. + count * static_cast<double>(i % 5), name_of(dtype));
 }
 
-// The bits do not depend on the rank, nor on the repetition.
+// The bits do not depend on the rank or the repetition.
 void sum_twice(Ranks& ranks, Dtype dtype) {
   std::string before;
   for (int repetition = 0; repetition < 2; ++repetition) {
@@ -58,7 +58,7 @@ void sum_tensors(Ranks& ranks) {
     const int64_t piece = (int64_t{4} << 20) / size_of(dtype);
     for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{1001}, piece, 2 * piece + 1}) sum_numbers(ranks, size, dtype);
   }
-  // Of rank 0 and rank 1: 257 and 259 lie in the middle between two numbers of bf16, and the even one is taken.
+  // Of rank 0 and rank 1: 257 and 259 are halfway between two numbers of bf16. The even one is used.
   std::vector<double> terms(2, ranks.rank() == 1 ? 1 : 0);
   if (ranks.rank() == 0) terms = {256, 258};
   const Tensor t = convert(tensor_of(terms, {2}), Dtype::bf16);

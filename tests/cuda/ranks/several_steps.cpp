@@ -1,5 +1,5 @@
 // Steps of a small model on the processes that mpirun started, or on one: ricci-several-steps DEVICE DTYPE. Prints losses, norms and a hash
-// of the values, and ranks.sh compares them. Error: the ranks differ.
+// of the values for ranks.sh. Error: the ranks differ.
 #define DOCTEST_CONFIG_IMPLEMENT  // the shared headers of tests include doctest
 #include <doctest/doctest.h>
 

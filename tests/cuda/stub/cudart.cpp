@@ -1,4 +1,4 @@
-// The stub of the runtime: devices, errors, streams and events, launches. cudart_memory.cpp has memory and graphs.
+// The stub of the runtime: devices, errors, streams and events, launches. Memory and graphs are in cudart_memory.cpp.
 #include <cstdlib>
 #include <cstring>
 

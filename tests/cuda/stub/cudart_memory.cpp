@@ -7,7 +7,7 @@ using namespace stub;
 
 namespace {
 
-// The allocation that holds the range; null: none holds all of it.
+// The allocation that holds the range; null if none holds all of it.
 const Allocation* holder_of(const void* data, size_t bytes) {
   const auto at = static_cast<const char*>(data);
   auto next = state().allocations.upper_bound(at);
@@ -16,7 +16,7 @@ const Allocation* holder_of(const void* data, size_t bytes) {
   return static_cast<size_t>(at - begin) + bytes <= allocation.bytes ? &allocation : nullptr;
 }
 
-// Takes a free piece that is large enough as a whole; otherwise the pool asks the system. 0: no memory.
+// Uses a free block that is large enough; if none is, the pool asks the system. Null: no memory.
 size_t take_piece(size_t bytes) {
   if (const auto piece = state().pieces.lower_bound(bytes); piece != state().pieces.end()) return state().pieces.extract(piece).value();
   if (state().held + bytes > state().limit) return 0;
@@ -93,7 +93,7 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
 cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
   return call("cudaHostAlloc", [&] { return *data = std::malloc(bytes), cudaSuccess; });
 }
-// Only the second GPU has room, and only it is used.
+// Only the second GPU has memory, and only it is used.
 cudaError_t cudaMemGetInfo(size_t* free, size_t* all) {
   return call("cudaMemGetInfo", [&] { return *all = size_t{80} << 30, *free = gpu == 1 ? size_t{40} << 30 : 0, cudaSuccess; });
 }
@@ -128,7 +128,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
     return emu::begin_recording(), cudaSuccess;
   });
 }
-// A capture is over even where its end fails.
+// A capture is over even if its end fails.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = nullptr;
   emu::Recorded all;

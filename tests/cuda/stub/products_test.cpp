@@ -1,4 +1,4 @@
-// Products by cuBLASLt on the stub: a refused call, a wrong layout and a bias of another product are noticed; row sums.
+// Products by cuBLASLt on the stub: a refused call, a wrong layout and a bias of a different product are noticed; row sums.
 #include "ops/products/products.h"
 
 #include "cuda/device/device.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/error.h"
-// The header of the CUDA runtime and the emulator have names in common: they get other names here. None of them is part of a signature in
+// The header of the CUDA runtime and the emulator have names in common. They get other names here. None of them is part of a signature in
 // C.
 #define dim3 cuda_dim3
 #define float2 cuda_float2
@@ -54,7 +54,7 @@ struct State {
   std::recursive_mutex mutex;
   std::map<std::string, std::pair<int, int>> failures;  // calls left, status
   std::map<const char*, Allocation> allocations;
-  std::multiset<size_t> pieces;  // free, of the pool
+  std::multiset<size_t> pieces;  // free blocks of the pool
   size_t held = 0, limit = size_t{1} << 40;
   uint64_t next_number = 1;
   std::set<cudaStream_t> streams;
@@ -71,7 +71,7 @@ inline thread_local bool capture_spoilt = false;
 
 cudaError_t wrong(cudaError_t error, const std::string& what);
 cudaError_t not_while_capturing(const char* name);  // spoils the current capture
-bool may_be_used(cudaStream_t stream);              // now, by this thread; else the complaint says why not
+bool may_be_used(cudaStream_t stream);              // now, by this thread; else the message is the reason
 
 // In its scope the emulator queues work: its errors appear at the wait.
 class Lazily {
@@ -85,7 +85,7 @@ class Lazily {
 };
 void queue(std::function<void()> work);
 
-// The body of every function: failures that were asked for, the error that stays, the last error.
+// The body of every function: requested failures, the error that stays, the last error.
 template <class F> cudaError_t call(const char* name, F body) {
   const std::lock_guard lock(state().mutex);
   cudaError_t error = state().sticky;

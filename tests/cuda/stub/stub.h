@@ -1,8 +1,8 @@
-// A stand-in for the CUDA runtime, because cuda/toolkit must be tested on machines without a GPU: memory and streams are the emulator's. It
-// shows two GPUs and uses the second, because otherwise a thread that forgets to choose it would not show. It is stricter than the runtime:
+// A stand-in for the CUDA runtime, to test cuda/toolkit on machines without a GPU. Memory and streams are the emulator's. It shows two GPUs
+// and uses the second, so a thread that forgets to choose it shows. It is stricter than the runtime:
 //   every stream is lazy: work runs when it is waited for, and reads host memory then;
-//   memory that a call names must lie in one live allocation; while a stream is captured, every call that CUDA forbids then is an error
-//   and spoils the capture; the pool never divides or joins the pieces it holds; the legacy stream is an error.
+//   memory that a call names must be in one live allocation; while a stream is captured, every call that CUDA forbids then is an error
+//   and spoils the capture; the pool never divides or joins its blocks; the legacy stream is an error.
 // A mistake in a kernel is cudaErrorIllegalAddress at the wait and at every later call, as on a GPU.
 #pragma once
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace stub {
 void fail_call(const std::string& name, int nth, int status);
 // Forgets requested failures and mistakes of kernels.
 void forgive();
-// The words of the emulator or the stub about the last mistake.
+// The message of the emulator or the stub about the last mistake.
 std::string& complaint();
 // Limits the bytes of the pool.
 void limit_pool(size_t bytes);

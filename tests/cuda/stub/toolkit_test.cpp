@@ -102,7 +102,7 @@ TEST_CASE("out of memory: freed memory that waits for its stream is returned, an
   CHECK(held >= size_t{8} << 20);
   stub::limit_pool(held + 1000);
   first = {};
-  const Tensor second({(1 << 20) + 8}, Dtype::f64, Device::cuda);  // the piece of the first is too small
+  const Tensor second({(1 << 20) + 8}, Dtype::f64, Device::cuda);  // the block of the first is too small
   CHECK(message_of([] { Tensor({1 << 20}, Dtype::f64, Device::cuda); }).find("40.0 GiB of 80.0 GiB free on the GPU") != std::string::npos);
   stub::limit_pool(size_t{1} << 40);
 }
@@ -139,7 +139,7 @@ TEST_CASE("after an error in the work a recording has ended, and the GPU takes c
 }
 
 TEST_CASE("a copy to the GPU waits for nothing, and its values are those at the time of the call") {
-  constexpr int64_t kMany = (3 << 20) / 8 + 1;  // three parts of the pinned memory, and a bit
+  constexpr int64_t kMany = (3 << 20) / 8 + 1;  // three parts of the pinned memory, and some more
   const Tensor wrong = on_gpu({0});
   launch("outside", Device::cuda, {1, 1}, WritesOutside{wrong.data<double>()});
   CHECK(message_of([] { on_gpu({1}); }) == "no error");

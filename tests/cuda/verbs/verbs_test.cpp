@@ -1,4 +1,4 @@
-// Sums over rows, and for_each_element on arrays that begin anywhere and end anywhere: on the GPU most elements are read and written 16
+// Sums over rows, and for_each_element on arrays that begin anywhere and end anywhere. On the GPU most elements are read and written 16
 // bytes at a time, and the others one by one.
 #include "tests/ops/values.h"
 
@@ -61,7 +61,7 @@ TEST_CASE("sums of columns: every row once, from none to many chunks") {
       {std::pair<int64_t, int64_t>{0, 3}, {1, 2}, {7, 33}, {256, 32}, {257, 31}, {1021, 40}, {4099, 5}, {300, 4097}}) {
     const auto &rows = each_rows, &columns = each_columns;
     INFO("rows ", rows, ", columns ", columns);
-    // Small whole numbers: every order of adding gives the same.
+    // Small integers: every order of adding gives the same.
     Values x, sums(static_cast<size_t>(columns));
     for (int64_t i = 0; i < rows * columns; ++i) {
       x.push_back(static_cast<double>((i * 7 + i / columns * 3) % 11 - 4));
@@ -75,7 +75,7 @@ TEST_CASE("sums of columns: every row once, from none to many chunks") {
 }
 
 TEST_CASE("sums over neighbouring indices are rounded once") {
-  // In bf16 the sums over only the second index would be rounded, because they are above 256.
+  // In bf16 the sums over only the second index would be rounded: they are above 256.
   const Shape shape{3, 1, 331, 5};
   Values x, sums(5), of_first(15);
   for (int64_t i = 0; i < shape.size(); ++i) {

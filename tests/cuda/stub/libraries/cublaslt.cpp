@@ -1,7 +1,6 @@
-// A stand-in for cuBLASLt, a separate library that is loaded instead: D = alpha op(A) op(B) + beta C by columns, with a bias, or the column
-// sums of op(B). It checks all arguments and every element that the library would touch; sums are in f64. If the preference of a bf16
-// product allows sums in the type of the result, the result is the sum of four parts rounded to bf16, because a wrong preference then shows
-// in the numbers.
+// A stand-in for cuBLASLt, a separate library: D = alpha op(A) op(B) + beta C by columns, with a bias, or the column sums of op(B). It
+// checks all arguments and every element that the library would touch; sums are in f64. If the preference of a bf16 product allows sums in
+// the type of the result, the result is the sum of four parts rounded to bf16. A wrong preference then shows in the numbers.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -46,7 +45,7 @@ void store(void* data, cudaDataType_t type, int64_t i, double x) {
   else static_cast<ricci::bf16*>(data)[i] = ricci::bf16(static_cast<float>(x));
 }
 
-// The place of element (i, j) of matrix z of op(m).
+// The offset of element (i, j) of matrix z of op(m).
 int64_t place(const Matrix& m, cublasOperation_t op, int64_t z, int64_t i, int64_t j) {
   return z * m.stride + (op == CUBLAS_OP_T ? j + i * m.leading : i + j * m.leading);
 }
@@ -151,14 +150,14 @@ cublasStatus_t check_shapes(const Problem& p) {
   return check_types(p);
 }
 
-// Every element lies in one allocation, and the pointer is as aligned as was promised.
+// Every element is in one allocation, and the pointer has the promised alignment.
 cublasStatus_t check_memory(const Matrix& m, const void* data, uint32_t alignment) {
   const int64_t last = place(m, CUBLAS_OP_N, m.batch - 1, static_cast<int64_t>(m.rows) - 1, static_cast<int64_t>(m.columns) - 1);
   if (!ricci_stub_holds(data, static_cast<size_t>(last + 1) * size_of(m.type))) return wrong("a matrix that is not in one allocation");
   return reinterpret_cast<uintptr_t>(data) % alignment ? wrong("a pointer that is less aligned than was promised") : CUBLAS_STATUS_SUCCESS;
 }
 
-// Likewise the bias that is read, or the sums that are written.
+// The same for the bias or the sums.
 cublasStatus_t check_bias(const Problem& p) {
   const bool sums = p.product.epilogue == CUBLASLT_EPILOGUE_BGRADB;
   const uint64_t length = sums ? p.d.columns : p.d.rows;
@@ -167,7 +166,7 @@ cublasStatus_t check_bias(const Problem& p) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// The workspace of one stream is nobody else's.
+// A stream does not share its workspace.
 cublasStatus_t check_workspace(const void* workspace, size_t bytes, const Chosen& chosen, cudaStream_t stream) {
   static std::map<uint64_t, cudaStream_t> users;
   if (bytes < chosen.workspace || !ricci_stub_holds(workspace, bytes)) return wrong("a workspace that is not in one allocation");
@@ -272,7 +271,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
   const Call call{p.product, p.a, p.b, p.c, p.d, a, b, c, d, value(alpha, p.product.scale, 0), value(beta, p.product.scale, 0), rounded};
   ricci_stub_ran();
   const auto work = [=] {
-    std::memset(workspace, 0xff, workspace_bytes);  // NaN, because nobody else's numbers can be there
+    std::memset(workspace, 0xff, workspace_bytes);  // NaN, not the numbers of other calls
     call();
   };
   return ricci_stub_queue(stream, work) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;

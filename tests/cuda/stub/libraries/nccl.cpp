@@ -1,4 +1,4 @@
-// A stand-in for NCCL, a library of its own, in which each of the other ranks has the same numbers as this one: their sum is a product.
+// A stand-in for NCCL, a separate library. All ranks have the same numbers, so their sum is a product.
 #include <nccl.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@ namespace {
 
 int joined = 0;  // ranks
 bool in_group = false;
-std::vector<std::function<bool()>> group;  // that begins when it ends
+std::vector<std::function<bool()>> group;  // it begins when it ends
 
 ncclResult_t status_of(const char* call) { return static_cast<ncclResult_t>(ricci_stub_status(call)); }
 
