@@ -1,5 +1,5 @@
 // The argument of a public op: a tensor, and the source line that passed it. Tensors and parameters convert to Args implicitly, so every
-// op, operators included, can name its caller. An error in a backward would only show the call of backward.
+// op, operators included, can name its caller. Without it, an error in a backward would only name the call of backward.
 #pragma once
 #include "autograd/parameter.h"
 #include "core/tensor.h"

@@ -1,5 +1,5 @@
 // Is a backward the derivative of its forward? Every element of every input moves by +h and -h, in f64, and the change of <c, f(x)> is
-// compared with the gradient of backward. c is random. In a plain sum, a softmax would pass with any factor.
+// compared with the gradient of backward. c is random. The plain sum of a softmax is constant, so a backward with any factor would pass.
 #pragma once
 #include <concepts>
 #include <functional>

@@ -9,7 +9,7 @@ namespace ricci {
 
 enum class Role : uint8_t {
   matrix,  // a linear map, or other weights that multiply the input
-  bias,    // is added
+  bias,    // added
   gain,    // multiplies element by element: the weight of a norm
   table,   // an op picks rows: embeddings
 };
@@ -30,7 +30,7 @@ struct Parameter {
   std::string path{};     // its name in a checkpoint: blocks.0.mixer.qkv.weight
   Role role = Role::matrix;
   Init init{};
-  // Training in bf16 updates this f32 copy, and value is its rounding. Small updates would be lost in bf16. Else empty.
+  // The f32 copy that training in bf16 updates, since bf16 would lose small updates; value is its rounding. Else empty.
   Tensor master{};
   std::vector<int64_t> row_blocks{};  // rows of its linear maps, such as q, k and v
   bool frozen = false;                // not trained: no tape records it, and it gets no gradient
@@ -39,7 +39,7 @@ struct Parameter {
   Dtype sum_dtype() const { return master ? Dtype::f32 : value.dtype(); }  // the dtype of grad
 };
 
-// A computed tensor of a model that is not trained: fixed positions.
+// A model's tensor that is computed, not trained: fixed positions.
 struct Constant {
   Tensor value{};
 };

@@ -7,7 +7,7 @@
 namespace ricci {
 namespace {
 
-// Adds an input that is on the tape, an integer tensor without elements. If all other inputs are constants, the op is still recorded, and
+// Adds an input that is on the tape, an integer tensor without elements. So the op is recorded even if all other inputs are constants, and
 // the parameters inside f get their gradients.
 std::vector<Arg> anchored(std::vector<Arg> inputs) {
   if (Tape* const tape = Tape::recording()) inputs.emplace_back(tape->watch(Tensor({0}, Dtype::i64)));
@@ -16,8 +16,8 @@ std::vector<Arg> anchored(std::vector<Arg> inputs) {
 
 TapeOptions recording_options() { return Tape::recording() ? Tape::recording()->options() : TapeOptions{}; }
 
-// f(inputs), not recorded. The exception is a tape that looks for NaN. Results are only checked when they are recorded, so it records f on
-// a tape that ends with the call.
+// f(inputs), not recorded. Only recorded results are checked for NaN, so a tape that looks for it records f on a tape that ends with the
+// call.
 template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, TapeOptions options) {
   if (!options.find_nonfinite) {
     const NoTape unrecorded;

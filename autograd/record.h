@@ -72,8 +72,8 @@ template <class Kept, class Fn> Tensor record(const char* op, const std::vector<
   return record(op, inputs, std::array<Tensor, 1>{std::move(y)}, std::move(kept), fn)[0];
 }
 
-// An output that only has elements of the inputs: a view, or a copy in a different order. Its gradient is summed in the dtype of theirs.
-// The f32 sums of a bf16 parameter are not rounded on the way.
+// An output that only has elements of the inputs: a view, or a copy in a different order. Its gradient is summed in the dtype of theirs. So
+// the f32 sums of a bf16 parameter are not rounded on the way.
 struct Moved {
   Tensor elements;
 };

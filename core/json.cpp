@@ -9,8 +9,8 @@
 namespace ricci {
 namespace {
 
-// Builds a value from the parser's events. The library's builder searches all members of an object whenever it adds one, minutes for a
-// vocabulary.
+// Builds a value from the parser's events. The library's builder searches all members of an object whenever it adds one. This takes minutes
+// for a vocabulary.
 class JsonBuilder final : public Json::json_sax_t {
  public:
   JsonBuilder(const std::string& name, std::string_view text, const JsonLimits& limits) : name_(name), text_(text), limits_(limits) {}

@@ -76,7 +76,7 @@ struct Philox {
 // ---- The random numbers of ops (dropout)
 
 // A generator that an op passes to its kernel. `base` is for kernels that a CUDA graph launches repeatedly with the same arguments
-// (cuda/device/graph.h): memory makes their stream indices differ.
+// (cuda/device/graph.h): their stream index changes in memory.
 struct PhiloxSource {
   uint64_t seed = 0, stream = 0;
   const uint64_t* base = nullptr;  // added to the stream, if it is not null

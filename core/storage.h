@@ -61,7 +61,7 @@ struct Storage {
 
 void release_storage(Storage* storage);  // core/memory/memory.cpp
 
-// A counted reference to a Storage, or to none. std::shared_ptr would include <memory> into every kernel file.
+// A counted reference to a Storage, or to none. std::shared_ptr would include <memory> in every kernel file.
 class StorageOwner {
  public:
   StorageOwner() = default;

@@ -4,9 +4,10 @@
 // exp(x) is 0 if e^x is below the smallest normal number. sin and cos hold their bound for |x| <= angle_limit, 5e5
 // for float and 1e14 for double, and are NaN beyond. A NaN stays a NaN; infinities give the limits of the functions.
 //
-// The C library and CUDA round differently, and a loop only vectorises if its functions have no branches (with -fno-math-errno
-// -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set can. Only sin and cos need the fused
-// form. Without such instructions they call the C library. The coefficients are minimax fits (Remez exchange), rounded to the type.
+// The functions are our own. The C library and CUDA round differently, and a loop only vectorises if its functions have no branches (with
+// -fno-math-errno -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set can. Only sin and cos
+// need the fused form. Without such instructions they call the C library. The coefficients are minimax fits (Remez exchange), rounded to
+// the type.
 #pragma once
 #include "cuda/math_constants.h"
 

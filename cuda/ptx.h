@@ -56,7 +56,7 @@ namespace ricci::ptx {
 
 struct Descriptor {
   uint64_t bits;
-  // Changes only the lower half with the address.
+  // Only the lower half, the address, changes.
   HD Descriptor after(int bytes) const { return {bits >> 32 << 32 | (static_cast<uint32_t>(bits) + static_cast<uint32_t>(bytes >> 4))}; }
 };
 // PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions"; the address is within shared memory.

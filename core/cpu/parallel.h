@@ -15,8 +15,7 @@ void set_thread_count(int threads);  // error: less than 1
 bool finish_unless(bool (*stop)(), const std::function<void()>& work);
 void check_stop();  // asks the stop() of the innermost finish_unless, in work that calls no parallel_for
 
-// If chunks throw, the caller gets the exception of the first of them in order, for any number of threads. Later chunks possibly do not
-// run.
+// If chunks throw, the caller gets the exception of the first of them in order, for any number of threads. Later chunks might not run.
 using ChunkFunction = void (*)(const void* body, int64_t begin, int64_t end);
 void parallel_chunks(int64_t n, int64_t grain, ChunkFunction call, const void* body);
 

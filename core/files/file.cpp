@@ -4,7 +4,7 @@
 //   fsync    the temporary file. Without this, the new name can reach the disk before the bytes. A power cut then leaves an empty file.
 //   rename   it to its final name. Readers see the old file or the new one, never a part.
 //   fsync    the folder. Without this, a power cut could undo the rename.
-// Streams of the standard library neither sync nor give the reason of a failure.
+// All steps are system calls: streams of the standard library neither sync nor give the reason of a failure.
 #include "core/files/file.h"
 
 #include <fcntl.h>

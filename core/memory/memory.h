@@ -28,7 +28,7 @@ class Allocator {
   virtual std::string room() const { return {}; }
 };
 
-// The purpose of memory. The first of two purposes decides.
+// The purpose of memory. If it has two, the first of these decides.
 enum class HeldFor : uint8_t { parameters, gradients, optimizer_state, activations, other };
 constexpr auto choices(HeldFor) { return std::array{"parameters", "gradients", "optimizer state", "activations", "other"}; }
 

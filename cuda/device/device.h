@@ -18,8 +18,7 @@ void require(Device device);            // error: why_not's text
 Device parse_device(const char* name);  // error: unknown name, device not available
 Dtype parse_dtype(const char* name);    // one of kFloatingDtypes; error: an unknown name
 
-// The one GPU that this process uses: index `index` of the GPUs that it sees, modulo their number. Call it before anything else asks for
-// cuda.
+// The one GPU that this process uses: `index` modulo the number of GPUs that it sees. Call it before anything else asks for cuda.
 void use_gpu(int index);
 std::string gpu_in_use();  // its bus address, such as "0000:3b:00.0"; empty if cuda is not available
 

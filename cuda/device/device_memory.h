@@ -1,5 +1,5 @@
-// The services of a device for its tensors: memory, copies and graphs. The emulator has one class. Builds with the toolkit have another for
-// cuda (cuda/toolkit/cuda_memory.cpp).
+// The services of a device for its tensors: memory, copies and graphs. The emulator has one class. Builds with the toolkit have a second
+// one for cuda (cuda/toolkit/cuda_memory.cpp).
 #pragma once
 #include <string>
 

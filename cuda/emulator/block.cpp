@@ -7,7 +7,7 @@
 //      v          yield           yield               yield
 //   warp 0:  thread 0 ---> thread 1 ---> ... ---> thread 31 ---> scheduler      Each thread stops at the barrier ...
 //   warp 1:  thread 32 --> thread 33 --> ... ---> thread 63                     ... but the last of the block does not: it makes all
-//            (resumed by the scheduler)              |                          threads of all warps ready again, and runs on.
+//            (resumed by the scheduler)              |                          threads of all warps ready again, and continues.
 //                                                    v
 //                                              release_barrier
 //

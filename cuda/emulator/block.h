@@ -95,7 +95,7 @@ class Block {
   void check_nothing_under_way();
 
   std::string thread_state(unsigned thread) const;
-  std::string state() const;  // which threads wait where
+  std::string state() const;  // the waiting threads and their lines
   std::string prefix() const;
   std::string block_name() const;
   std::string launched_at() const;
@@ -115,7 +115,7 @@ class Block {
   std::array<Warp, kMaxThreads / kLanes> warps_;
   std::unique_ptr<Thread[]> threads_;
   unsigned live_ = 0, arrived_ = 0;  // threads that have not returned; that wait at the barrier
-  Loc barrier_at_{};                 // the first thread's
+  Loc barrier_at_{};                 // source line of the first thread
   bool barriers_differ_ = false;
   bool unwinding_ = false;
   uint64_t steps_ = 0;  // barriers, collectives and returns, but not polls

@@ -5,7 +5,7 @@
 
 namespace ricci {
 
-// CPU, any strides, every dtype: packed blocks, and a tile of c in registers. The bits do not depend on the tasks of c.
+// CPU, any strides, every dtype: packed blocks, and a tile of c in registers. The bits are the same for any division into tasks.
 void gemm_blocked(const Gemm& g);
 
 // CPU, at most 12 rows of a (bf16: 1): reads b without packing. Returns false and does nothing for more rows, or if the terms of b's

@@ -7,11 +7,11 @@
 //                        panel is fetched
 //   tile                 a few rows by a few columns, with all sums in registers (tile.h)
 // Rows of a are read without packing if possible. A copy in panels (pack.h) takes up to 4% of a product's time. They are packed if their
-// terms must be transposed or converted. With AVX2 also if they drive each other out of the first cache (rows of 1024 f32). The columns of
-// b are packed. Many rows use them, and in b each term of a panel is in a different page. With AVX-512 small contiguous matrices are read
-// without packing, and a tile prefetches their lines. Threads share no packed lines. Lines in another core's cache take longer to write
-// than to pack twice. The tasks depend on the number of threads, and the parts on the instruction set, but the terms of an element are
-// always added in the same order.
+// terms must be transposed or converted. With AVX2 they are also packed if they drive each other out of the first cache (rows of 1024 f32).
+// The columns of b are packed. Many rows use them, and in b each term of a panel is in a different page. With AVX-512 small contiguous
+// matrices are read without packing, and a tile prefetches their lines. Threads share no packed lines. Lines in another core's cache take
+// longer to write than to pack twice. The tasks depend on the number of threads, and the parts on the instruction set, but the terms of an
+// element are always added in the same order.
 #pragma once
 #include <algorithm>
 #include <array>

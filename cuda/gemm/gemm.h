@@ -51,8 +51,8 @@ Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 
 // The ladder. Each rung is tested against a plain loop. The milliseconds are for the product [2048 256] [256 1024] and, in the column "one
 // row", for [1 256] [256 1024] with the second factor stored as [1024 256], like a weight. They were measured on one core of an AMD EPYC
-// (Zen 5, 2026-11-26, `ricci-bench-rungs gemm gemm_row --threads 1`). The least possible times are 4.1 and 0.014 ms in f32. A minus: the
-// rung does not compute this product, or a GPU is not measured.
+// (Zen 5, 2026-11-26, `ricci-bench-rungs gemm gemm_row --threads 1`). The least possible times are 4.1 and 0.014 ms in f32. A minus means
+// that the rung does not compute this product, or that a GPU is not measured.
 //                            lines    ms  one row  idea
 //   ops/first_rungs.cpp        105  1036    0.500  three loops in f64: each sum walks down a column of b
 //   cuda/gemm/blocked.h        210   4.4    0.034  blocks that stay in the caches, sums that stay in registers (tile.h)

@@ -43,10 +43,10 @@ template <int kRows, class F> HD void for_panels(int64_t rows, F f, int64_t row 
 template <class Sum, class C> struct TileTo {
   Sum* sums = nullptr;
   int64_t sum_stride = 0;  // between rows
-  bool add = false;        // to the numbers in `sums`
+  bool add = false;        // adds to the numbers in `sums`
   C* c = nullptr;          // null while terms are missing, or if the sums are c itself
   int64_t c_stride = 0;
-  bool accumulate = false;    // to the numbers in c
+  bool accumulate = false;    // adds to the numbers in c
   const Sum* bias = nullptr;  // at the first column; null without a bias, or if `sums` already contains it
   int64_t columns = 0;        // existing ones
   Sum* partial = nullptr;

@@ -32,7 +32,7 @@ template <class T> struct Scale {
 template <class T> struct Fill {
   T* y;
   Accumulator<T> value;
-  HD void operator()(int64_t i) const { y[i] = T(value); }  // a copy of a member is not vectorised
+  HD void operator()(int64_t i) const { y[i] = T(value); }  // no member T: its copy is not vectorised
   template <class V> HD auto arrays(V visit) { return visit(y); }
 };
 template <class T> struct FillFew {

@@ -67,7 +67,7 @@ class AsyncProducts {
   unsigned groups_ = 0;      // closed
 };
 
-// The four warps of a warpgroup execute the same instructions of these in the same order, but not at the same time.
+// The four warps of a warpgroup execute the same instructions in the same order, but not at the same time.
 class Warpgroups {
  public:
   struct Step {
