@@ -83,7 +83,7 @@ template <class Kept, class Fn> Tensor record(const char* op, const std::vector<
 
 // ---- Inside a backward
 
-// True if the gradient of input i is used. If not, the backward can return an empty tensor for it and save the work.
+// True if the gradient of input i is used. If not, the backward can return an empty tensor.
 bool wants_gradient(int input);
 
 // The dtype that sums the gradient of input i. It is f32 for a bf16 parameter with f32 master weights (autograd/parameter.h) and for views

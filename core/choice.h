@@ -44,7 +44,6 @@ template <Choice E> std::string names_of(const ChoiceList<E>& all) {
   for (size_t i = 0; i < all.size(); ++i) names += (names.empty() ? "" : ", ") + std::string(name_of(all[i]));
   return names;
 }
-// The names of all choices.
 template <Choice E> std::string list_of() {
   std::string list;
   for (const char* name : choices(E{})) list += (list.empty() ? "" : ", ") + std::string(name);

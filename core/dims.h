@@ -1,8 +1,8 @@
 // The suffix of a tensor's name lists its indices: x_bcd has batch, context and width. A public op checks all its inputs in its first line,
 // before a wrong shape can lead to wrong numbers:
 //   const Dims n = DIMS(merged(x_rd), w_fd, optional(bias_f));
-// DIMS reads the letters from the argument names and binds each letter to its extent: n['d'] is the width. It throws if a tensor is empty,
-// if its elements are not floating-point numbers, or if two tensors disagree about an index, a dtype or a device:
+// DIMS reads the letters from the argument names and binds each letter to its extent: n['d'] is the width. It throws if a tensor is empty
+// or not floating-point, or if two tensors disagree about an index, a dtype or a device:
 //   linear: index d is 3 in x_rd[10 3] but 4 in w_fd[7 4]
 //   linear: x_rd is f32 on cpu, w_fd bf16 on cpu
 // A number in the suffix is a fixed extent: x_b12ac has the indices b, 12, a, c. A name without a suffix allows any shape. A function

@@ -33,7 +33,6 @@ struct ChoiceMember {
   std::vector<const char*> names;
 };
 
-// A ChoiceList member.
 struct ChoiceListMember {
   std::vector<uint8_t>* numbers;
   std::vector<const char*> names;

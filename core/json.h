@@ -2,7 +2,7 @@
 // Members are read by type, and an error names the file, the member and the value found:
 //   const Json config = read_json("config.json");
 //   const auto heads = read_member<int64_t>(config, "n_head", "config.json");   // config.json: n_head: "12", expected an integer
-// Only this header includes nlohmann's, and no header that a .cu file sees includes this one.
+// Only this header includes nlohmann's. No header that a .cu file sees includes this one.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -75,8 +75,8 @@ void check_grid(const char* name, int64_t blocks, int threads);  // also throws
 void begin_launch(const char* name);                             // for profilers
 void check_launch(const char* name, cudaError_t status);         // ends the range of begin_launch, and throws
 
-// The CUDA runtime is called here, not in cuda/toolkit. The library of ricci and a program with kernels each link a runtime, and only the
-// runtime of the object that holds a kernel knows that kernel.
+// The CUDA runtime is called here, not in cuda/toolkit. ricci's library and a program with kernels each link a runtime, and a runtime knows
+// only the kernels of its own object.
 template <class Kernel> void launch(const char* name, Grid grid, const Kernel& kernel) {
   static_assert(__is_trivially_copyable(Kernel) && sizeof(Kernel) <= 4096, "kernel arguments are copied to the device as bytes");
   check_grid(name, grid.blocks, grid.threads);

@@ -83,11 +83,11 @@ void print_at_end() {
   }
 }
 
-// The library loaded last ends first. So the table is printed before all libraries loaded for ops so far end, including a GPU's.
+// The library loaded last ends first, so the table is printed before libraries loaded for ops end, including a GPU's.
 void print_before_end_of_libraries() { std::atexit(print_at_end); }
 
-// A thread's first object ends last, but before any library. So the table is printed while the objects of this thread still exist, such as
-// the blocks of the emulator. They run the ops that measure the peaks.
+// A thread's first object ends last, but before any library. So the table is printed while this thread's emulator blocks still exist. They
+// run the ops that measure the peaks.
 void print_before_end_of_device() {
   static thread_local const struct AtEnd {
     ~AtEnd() { print_at_end(); }

@@ -24,7 +24,6 @@ template <class A, int Bytes> struct Vectors {
   typedef A Vector __attribute__((vector_size(Bytes), aligned(kAlignedValues ? Bytes : sizeof(A))));
   typedef A Stored __attribute__((vector_size(Bytes), aligned(sizeof(A))));  // in a tensor
 
-  // Loads elements of any storage type.
   template <class T> HD static void load(const T* from, Vector& v) {
     if constexpr (std::is_same_v<T, A>) {
       v = *reinterpret_cast<const Stored*>(from);

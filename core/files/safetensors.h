@@ -2,8 +2,7 @@
 //   8 bytes: length n of the header, little-endian
 //   n bytes: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__": {"key": "text"}}
 //   the rest: the elements, row-major and little-endian, without gaps; offsets are relative to its start
-// Weights come from strangers, so the full header is checked before a tensor is made. A wrong shape or offset would decide how much memory
-// is allocated and which bytes are read.
+// Weights come from strangers, so the full header is checked before any memory is allocated by its shapes and offsets.
 #pragma once
 #include <functional>
 #include <map>

@@ -31,7 +31,7 @@ thread_local const RequestWatch* watch = nullptr;
 thread_local bool counts = true;
 constexpr int64_t kNotCounted = -2;  // Storage::counted
 
-// The holders of all threads. An out-of-memory error lists the holders of its thread.
+// The holders of all threads. An out-of-memory error lists those of its thread.
 std::mutex lock;
 std::vector<std::pair<const MemoryHolder*, std::thread::id>>& registered() {
   static auto& all = *new std::vector<std::pair<const MemoryHolder*, std::thread::id>>;  // outlives every holder

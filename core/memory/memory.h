@@ -54,7 +54,7 @@ Allocator& allocator_of(Device device);  // error: the device is not available
 Allocator& cpu_arena();
 
 // Counts the memory that the arena would touch for the same requests. Freed blocks wait for a request of their size. Small ones are cut
-// from slabs. Slabs are touched by full huge pages.
+// from slabs, touched by full huge pages.
 class ArenaCounter {
  public:
   int64_t allocate(int64_t bytes);                 // returns the number that release() takes as `allocated`

@@ -33,7 +33,7 @@ inline Tensor to_host(const Tensor& t) { return to(t, Device::cpu); }
 Batch to(const Batch& batch, Device device);
 
 // dst = src, byte for byte; both have the same number of bytes, on any two devices. It is a write to dst at the caller's line
-// (Tensor::written), so a tape that kept dst notices at its backward. Errors: a tensor is empty, the lengths differ.
+// (Tensor::written): a tape that kept dst notices it. Errors: a tensor is empty, the lengths differ.
 void copy(const Tensor& dst, const Tensor& src, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite caller = {});

@@ -34,7 +34,6 @@ std::string shown(std::string_view architectures) {
   return text;
 }
 
-// For one architecture.
 bool fits(std::string_view word, int major, int minor) {
   int number = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);

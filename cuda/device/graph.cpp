@@ -18,7 +18,6 @@
 namespace ricci {
 namespace {
 
-// The memory of one graph.
 struct Block {
   Device device;
   char* data;
@@ -136,7 +135,6 @@ class Within {
   Session* outer_;
 };
 
-// Records the launches of `work`.
 void* recorded(DeviceMemory& memory, const std::function<void()>& work) {
   memory.begin_recording();
   try {

@@ -70,7 +70,7 @@ void run(const Launch& launch, void (*body)(const void* kernel), const void* ker
 // point to CPU memory, are errors of this call. All other errors appear when the kernel runs.
 void launch(const Launch& launch, void (*body)(const void* kernel), const void* kernel, size_t bytes);
 
-// For tests of cuda/toolkit without a GPU. Their stub of the CUDA runtime (tests/cuda/stub) runs the kernels of Device::cuda here.
+// For tests of cuda/toolkit without a GPU: tests/cuda/stub runs the kernels of Device::cuda here.
 inline void (*cuda_stub)(const Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes) = nullptr;
 
 // launch() of a struct, with cleared padding. Chance values there could look like a pointer to CPU memory.

@@ -9,8 +9,8 @@ namespace emu {
 
 inline constexpr unsigned kMaxThreads = 1024, kLanes = 32;
 
-// For ThreadSanitizer a fiber is a thread, and a thread cannot race with itself, so adjacent blocks use different fibers. A stack shared by
-// fibers would look like a race, so each fiber keeps its own.
+// For ThreadSanitizer a fiber is a thread, and a thread cannot race with itself, so adjacent blocks use different fibers. A shared stack
+// would look like a race, so each fiber keeps its own.
 inline constexpr unsigned kFibersPerThread = RICCI_TSAN ? 2 : 1;
 
 struct alignas(64) Thread {

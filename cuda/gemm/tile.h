@@ -1,6 +1,5 @@
 // The inner loop of the blocked matrix product:  sum_ij = sum_k a_ki b_kj  for a tile of rows i and columns j. All sums are in registers,
-// so the loop does not wait for memory. Every element is summed over k in the same order, independent of its tile, panel or task. So the
-// bits do not depend on the cuts of c.
+// so the loop does not wait for memory. Every element is summed over k in the same order, independent of its tile, panel or task.
 #pragma once
 #include <bit>
 #include <cstdint>

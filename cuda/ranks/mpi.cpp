@@ -1,6 +1,6 @@
-// Ranks over MPI 3.1, its C interface, on the program's first thread. This is the only file that includes mpi.h. Only programs that can be
-// more than one process are linked with it (CMakeLists.txt); the others start on machines without MPI. An error of MPI ends all ranks, with
-// MPI's text.
+// Ranks over MPI 3.1, its C interface, on the program's first thread. Only this file includes mpi.h. Only programs that can be more than
+// one process are linked with it (CMakeLists.txt); the others start on machines without MPI. An error of MPI ends all ranks, with MPI's
+// text.
 #include <mpi.h>
 #include <sched.h>
 #include <unistd.h>

@@ -40,8 +40,8 @@ cudaStream_t the_stream() {
   return stream;
 }
 
-// Copies to the GPU go through pinned memory. The GPU reads it later. A copy from ordinary memory would wait until everything that was
-// launched before it has run, so the next batch could not be copied while a step is computed.
+// Copies to the GPU go through pinned memory. The GPU reads it later. A copy from ordinary memory waits for all earlier launches, so the
+// next batch could not be copied during a step.
 class PinnedRing {
  public:
   PinnedRing() {

@@ -1,5 +1,5 @@
-// The few sums that the tape itself needs, on every device. The tape calls them during backward, so none is recorded. A function that
-// changes y is a write to y at the caller's line (Tensor::written), so a tape that kept y notices it at backward.
+// The few sums that the tape itself needs, on every device. The tape calls them during backward, so none is recorded. A change of y is a
+// write at the caller's line (Tensor::written): a tape that kept y notices it.
 #pragma once
 #include <initializer_list>
 

@@ -1,6 +1,6 @@
-// for_each_chunk(name, device, items, program): many tensors in few launches. An optimizer updates hundreds of small tensors, and a launch
-// for each would take longer than the work. The elements are cut into chunks of a fixed size. Each chunk is a row as in cuda/verbs/rows.h:
-// a thread block on the GPU, a vectorised loop on the CPU.
+// for_each_chunk(name, device, items, program): many tensors in few launches. An optimizer updates hundreds of small tensors. A launch for
+// each would take longer than the work. The elements are cut into chunks of a fixed size. Each chunk is a row as in cuda/verbs/rows.h: a
+// thread block on the GPU, a vectorised loop on the CPU.
 //   struct Program {
 //     using Item = ...;                                      the program's data for one tensor; item.n is its number of elements
 //     static constexpr int64_t kBlockChunk, kLoopChunk;      elements of a chunk, on the GPU and on the CPU

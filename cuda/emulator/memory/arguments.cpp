@@ -24,7 +24,7 @@ constexpr bool kIsChecked = true;
 #endif
 
 // Addresses are above 4 GiB and have at most 47 bits. The operating system knows if one can be read: rt_sigprocmask first copies eight
-// bytes from it and fails with EFAULT if it cannot. If it can, the call fails at the requested operation, which does not exist, and changes
+// bytes from it and fails with EFAULT if it cannot. If it can, the call fails at the requested operation (it does not exist) and changes
 // nothing.
 bool is_readable(uintptr_t address) {
   if (address >> 32 == 0 || address >> 47 != 0) return false;

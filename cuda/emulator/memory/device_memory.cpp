@@ -17,8 +17,7 @@ namespace emu {
 namespace {
 
 constexpr size_t kAlign = 256, kRedZone = 256;
-// After the red zone, for rows that a kernel writes past the end. They must not reach the CPU's heap before the launch ends and reports
-// them.
+// After the red zone, for rows that a kernel writes past the end. They must not reach the CPU's heap before they are reported.
 constexpr size_t kSpare = 16 << 10;
 
 struct Allocation {
