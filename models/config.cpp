@@ -1,4 +1,4 @@
-// The list of all keys of a model, the defaults of presets, and the checks that concern more than one struct.
+// The list of all model keys, the defaults of presets, and the checks that concern more than one struct.
 #include "models/config.h"
 
 #include <type_traits>
@@ -15,7 +15,7 @@ bool only_causal(const ModelKeys& c) {
   return only;
 }
 
-// Error: rotary positions, but no mixer turns queries and keys; or impossible numbers.
+// Errors: positions are rotary, but no mixer rotates queries and keys; a frequency bound is impossible.
 void check_rope(const ModelKeys& c) {
   const EmbeddingConfig& embedding = c.embedding;
   if (embedding.positions != PositionKind::rope) return;
@@ -23,7 +23,8 @@ void check_rope(const ModelKeys& c) {
   each_mixer(c, [&]<class M>() {
     turns |= requires { M::kTurns; };
   });
-  if (!turns) fail("model.positions: rope, but mixer {} does not turn its queries and keys, only {} does", {names_of(c.mixer), Sdp::kName});
+  if (!turns)
+    fail("model.positions: rope, but mixer {} does not rotate its queries and keys, only {} does", {names_of(c.mixer), Sdp::kName});
   if (embedding.rope.scaling == RopeScaling::llama3 && embedding.rope.low >= embedding.rope.high)
     fail("model.rope_low: {}, expected less than rope_high = {}", {embedding.rope.low, embedding.rope.high});
 }
@@ -33,13 +34,13 @@ void check_rope(const ModelKeys& c) {
 void visit_fields(ModelConfig& c, const Fields& field) {
   field("family", c.family, "structure of the model").decides();
   field("preset", c.preset, "sets the defaults of the keys marked (preset), and the initial weights").decides();
-  field("mixer", c.mixer, "how positions exchange information; a list, repeated over the layers, gives each layer its own").decides();
-  field("vocab", c.vocab, "vocabulary size; 0: take it from the tokenizer").in(1, kLargestSize).follows();
+  field("mixer", c.mixer, "how positions exchange information, or a list, repeated over the layers").decides();
+  field("vocab", c.vocab, "vocabulary size (0: the tokenizer's)").in(1, kLargestSize).follows();
   field("ctx", c.ctx, "longest context, in tokens").in(1, kLargestSize);
   field("d", c.d, "width of the model").in(1, kLargestSize);
   const Fields single = read_by(field, c, [](const FamilyTraits& f) { return f.reads_layers; });
   single("layers", c.layers, "blocks").in(1, kMaxLayers);
-  field("causal", c.causal, "tokens see only earlier ones (family: false for a classifier, unless its mixer is always causal)").follows();
+  field("causal", c.causal, "a position depends only on earlier ones (family: false for a classifier, if its mixer allows it)").follows();
   Mixers::each(
       [&]<class M>() { visit_fields(c.settings<M>(), field.when(c.mixer.contains(kind_of<M>), std::string("mixer: ") + M::kName)); });
   visit_fields(c.block, field);
@@ -81,11 +82,11 @@ void check(const ModelConfig& c) {
   check_rope(c);
   each_mixer(c, [&]<class M>() {
     if constexpr (requires { check(c.settings<M>(), shape_of(c)); }) check(c.settings<M>(), shape_of(c));
-    else static_assert(std::is_same_v<typename M::Config, NoKeys>, "a mixer with keys has a check of them");
+    else static_assert(std::is_same_v<typename M::Config, NoKeys>, "a mixer with keys has a check");
   });
   if (!family.mixes && c.mixer != kind_of<Sdp>)
     fail("model.mixer: {}, but family {} always uses attention, expected {}", {names_of(c.mixer), family.name, Sdp::kName});
-  if (!family.mixes && !c.causal) fail("model.causal: false, but family {} reads only complete cells", {family.name});
+  if (!family.mixes && !c.causal) fail("model.causal: false, but family {} attends only to complete cells", {family.name});
   if (family.reads_scales) check(c.scales);
   if (family.reads_stacks) check(c.stack_layers, c.scales);
   Families::call_for(c.family, [&]<class F>() {

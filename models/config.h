@@ -1,5 +1,5 @@
-// The keys of `model:` in a run file. Each key is declared next to the mixer, block or family that reads it, because its code, bounds and
-// help change together. This file only collects them, with the condition under which each is read.
+// The keys of `model:` in a run file. Each key is declared next to the mixer, block or family that uses it, with its bounds and help. This
+// file collects them, with the conditions of their use.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -27,24 +27,24 @@ struct ModelConfig : ModelKeys {
 
 void visit_fields(ModelConfig& config, const Fields& field);
 
-// Fields for keys that only the families with reads(traits) read.
+// Fields for keys that only the families with reads(traits) use.
 template <class Reads> Fields read_by(const Fields& field, const ModelConfig& c, const Reads& reads) {
   std::string names;
   for (const Family family : families_where(reads)) names += (names.empty() ? "family: " : ", ") + std::string(name_of(family));
   return field.when(reads(c.traits()), names);
 }
 
-// Sets the defaults of the keys marked (preset) or (family). Call it before other keys are set, because it overwrites them.
+// Sets the defaults of the keys marked (preset) or (family). Call it first: it overwrites other keys.
 void apply_preset(ModelConfig& config);
 
-// Error: the first impossible value, such as "model.heads: 3 does not divide d = 64". vocab must be known.
+// Error: the first invalid value, such as "model.heads: 3 does not divide d = 64". vocab must be known.
 void check(const ModelConfig& config);
 
-// Lines about a config that can be trained but surprises, such as levels that reach less than the context or scales without cells.
+// Warnings about a config that works but surprises, such as levels that span less than the context or scales without cells.
 std::vector<std::string> warnings(const ModelConfig& config);
 
-// A copy with the values that follow from other keys, such as ff. Only for records and comparisons of configs, because a model computes
-// these values itself.
+// A copy with the values that follow from other keys, such as ff. Only for records and comparisons of configs: a model computes these
+// values itself.
 ModelConfig resolved(ModelConfig config);
 
 }  // namespace ricci

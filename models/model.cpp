@@ -1,4 +1,4 @@
-// A virtual interface over all families: each virtual function is a line here, because families stay plain structs without one.
+// A virtual interface over all families (plain structs). Each virtual function is one line.
 #include "models/model.h"
 
 #include "core/error.h"
@@ -33,7 +33,7 @@ template <class Made> struct Model::Known final : Any {
 
   static typename Made::State& state_of(DecodingState& decoding) {
     auto* const known = std::any_cast<typename Made::State>(&decoding.state);
-    if (!known) fail("model: the decoding state belongs to a model of another family or mixer");
+    if (!known) fail("model: the decoding state belongs to a different family or mixer");
     return *known;
   }
 
@@ -65,7 +65,7 @@ template <class Made> struct Model::Known final : Any {
   }
 };
 
-// The model is built in the body, because each_tensor is called if memory runs out, and must find a null pointer then.
+// The model is built in the body: if memory runs out, each_tensor is called and must find a null pointer.
 Model::Model(const ModelConfig& config) : config_(config) {
   check(config);
   Families::call_for(config.family, [&]<class F>() {

@@ -1,5 +1,5 @@
-// A model of any family, as one value. This is the only place that chooses a family at run time, because each family is a template and
-// programs would otherwise be compiled once for every family and mixer.
+// A model of any family, as one value. The family is chosen at run time only here: each family is a template, and without Model programs
+// would be compiled once for every family and mixer.
 #pragma once
 #include <any>
 #include <functional>
@@ -16,14 +16,14 @@ namespace ricci {
 
 struct MixingLayer;
 
-// A model's memory of the tokens read so far, one sequence per row of the batch.
+// A model's memory of earlier tokens, one sequence per row of the batch.
 struct DecodingState {
   std::any state;  // Shell::State of the family's model
 };
 
 class Model final : public MemoryHolder {
  public:
-  // Builds the family of the config with f32 parameters on the CPU that have paths but no values yet. Error: an impossible config.
+  // Builds the family of the config with f32 parameters on the CPU that have paths but no values yet. Error: the config is impossible.
   explicit Model(const ModelConfig& config);
   Model(const ModelConfig& config, uint64_t seed) : Model(config) { init(seed); }
   Model(Model&&) noexcept;
@@ -33,33 +33,33 @@ class Model final : public MemoryHolder {
 
   // [b c v] for a language model: every position.
   Tensor logits(const Batch& batch) const;
-  // Mean nats per target other than -1, an f64 scalar. Targets of padding count unless they are -1. Training minimises `loss`, the sum of
-  // text_loss and any further losses that the config gives weights to.
+  // Mean nats per target other than -1, an f64 scalar. Targets of padding are scored unless they are -1. Training minimizes `loss`:
+  // text_loss and any further losses with a weight in the config.
   Tensor loss(const Batch& batch) const;
   Tensor text_loss(const Batch& batch) const;
-  // The number of targets that the loss averages: the scored ones, but some families leave positions out.
+  // The number of scored targets. Some families omit positions.
   int64_t counted(const Batch& batch) const;
 
   // Decoding. advance reads the next positions ids_bc of every sequence and returns the logits after the last one [b v];
   // step reads one position, ids_b -> logits_bv.
-  // Errors: a model that is not causal; more positions than its context.
+  // Errors: the model is not causal; the positions exceed its context.
   std::unique_ptr<DecodingState> init_state(int64_t batch) const;
   Tensor advance(const Tensor& ids_bc, DecodingState& state) const;
   Tensor step(const Tensor& ids_b, DecodingState& state) const { return advance(ids_b.reshaped({ids_b.size(), 1}), state); }
 
-  // For models/inspection: the layers that exchange information between positions, the input of the last map, and the embeddings of tokens
+  // For models/inspection: the layers that exchange information between positions, the input of the last map, and the token embeddings
   // without positions.
   std::vector<MixingLayer> layers() const;
   Tensor hidden(const Batch& batch) const;
   Tensor token_embeddings(const Tensor& ids_bc) const;
 
-  void init(uint64_t seed);  // draws the weights; call it before place()
-  // Takes the value of every parameter from source(path, shape). Before place() the values keep their dtype; after it they are converted
-  // and written into the parameters and masters in place.
+  void init(uint64_t seed);  // samples the weights; call it before place()
+  // Loads the value of every parameter from source(path, shape). Before place() the values keep their dtype; after it they are converted
+  // and written into the parameters and masters.
   using Source = std::function<Tensor(const std::string& path, const Shape& shape)>;
   void load(const Source& source);
-  // Converts and moves every parameter. For bf16 training, Parameter::master keeps the f32 values before rounding, because small updates
-  // would be lost in bf16.
+  // Converts and moves every parameter. For bf16 training, Parameter::master keeps the f32 values before rounding: bf16 would lose small
+  // updates.
   void place(Dtype dtype, Device device);
   void place_for_training(Dtype dtype, Device device);
   // If on, the tape keeps only the input of each block and backward computes the block again: the same bits, less memory, about a third

@@ -1,5 +1,5 @@
-// The documents of a corpus in a random order, without an end. The order is computed, not stored, because a corpus can have more documents
-// than memory has room for.
+// The documents of a corpus in an endless random order. The order is computed, not stored: a corpus can have more documents than fit in
+// memory.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,26 +9,26 @@
 
 namespace ricci {
 
-// The place where the order continues: the epoch, the ranks of shard and document in it, and the tokens of the document already taken.
+// The position in the order: the epoch, the ranks of shard and document in it, and the tokens of the document already taken.
 struct StreamPlace {
   int64_t epoch = 0, shard = 0, document = 0, token = 0;
   bool operator==(const StreamPlace&) const = default;
 };
 
-// Every epoch has each document once: the shards come in a random order, and so do the documents of each shard.
+// Every epoch visits each document once. It shuffles the shards, and the documents of each shard.
 class DocumentOrder {
  public:
   // Error: the corpus is empty.
   DocumentOrder(const Tokens& tokens, uint64_t seed);
 
-  // The rest of the document, and its label.
+  // The remaining tokens of the document, and its label.
   TokenSpan rest() const { return {document_.first + place_.token, document_.end}; }
   int64_t label() const { return tokens_.label(shard_, index_); }
   // The next tokens.
   std::vector<TokenSpan> take(int64_t tokens);
 
   const StreamPlace& place() const { return place_; }
-  // Error: these tokens do not have that place.
+  // Error: the tokens do not have this position.
   void go_to(const StreamPlace& place);
 
  private:
@@ -39,7 +39,7 @@ class DocumentOrder {
   uint64_t seed_;
   StreamPlace place_;
   int64_t shard_ = 0, index_ = 0;  // the document, for Tokens::document
-  Permutation documents_{1, 0};    // in this shard; kept, because making one takes as long as reading a short document
+  Permutation documents_{1, 0};    // in this shard; kept: making one takes as long as reading a short document
   TokenSpan document_;
 };
 
@@ -47,12 +47,12 @@ struct PackingOptions {
   int64_t row;        // tokens
   int64_t buffer;     // documents that a row chooses from
   int64_t documents;  // to pack
-  bool cuts;          // documents can be cut; otherwise none is longer than a row
+  bool cuts;          // documents can be cut; if false, none is longer than a row
 };
 
-// Packs the next documents into rows by best fit: a row takes the longest document of the buffer that fits into the rest of the row (of
-// equal ones the earliest), until none fits. With `cuts` the shortest document is then cut to fill the row, if two or more tokens are
-// missing. The remainder starts with the last token before the cut: it predicts the token after it.
+// Packs the next documents into rows by best fit: a row takes the longest buffered document that fits into its remainder (the earliest of
+// equal ones), until none fits. With `cuts` the shortest document is then cut to fill the row if two or more tokens are missing. The
+// remainder starts with the last token before the cut, the input for the first token after it.
 std::vector<std::vector<TokenSpan>> pack_documents(DocumentOrder& documents, const PackingOptions& options);
 
 }  // namespace ricci

@@ -10,7 +10,7 @@ EvaluationBatches EvaluationBatches::windows(const Tokens& tokens, int64_t batch
   check_text("evaluation windows", tokens, batch, context);
   if (stride < 1 || stride > context) fail("evaluation windows: stride {} is not between 1 and the context {}", {stride, context});
   if (from < 0 || from >= context)
-    fail("evaluation windows: from position {} of a context of {}, expected 0 to {}", {from, context, context - 1});
+    fail("evaluation windows: from is position {} of a context of {}, expected 0 to {}", {from, context, context - 1});
   const int64_t after_first = tokens.size() - 1 - context;  // targets after the first window
   return {tokens, 1 + (after_first + stride - 1) / stride, batch, context, stride, from};
 }
@@ -35,7 +35,7 @@ Row EvaluationBatches::row(int64_t number) const {
 }
 
 Batch EvaluationBatches::at(int64_t index) const {
-  if (index < 0 || index >= batches()) fail("evaluation: no batch {} among {}", {index, batches()});
+  if (index < 0 || index >= batches()) fail("evaluation: batch {} does not exist, there are {}", {index, batches()});
   std::vector<Row> rows;
   for (int64_t number = index * batch_; number < std::min((index + 1) * batch_, rows_); ++number) rows.push_back(row(number));
   return read_batch(rows, stride_ > 0 ? context_ : 0);

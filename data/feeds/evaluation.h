@@ -1,5 +1,5 @@
-// Batches for evaluation read a text, or its documents, once and in order. Documents with answers are chosen here for training as well:
-// the two losses must average over the same ones.
+// Evaluation batches read a text or its documents once, in order. Documents with answers are chosen here for training as well: both losses
+// must average over the same documents.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace ricci {
 
 class EvaluationBatches {
  public:
-  // Windows of `context` tokens, each `stride` after the one before. The first window scores all its targets, the others the last `stride`,
-  // so every token but the first is scored once. In every window the positions before `from` predict nothing that is scored.
-  // Errors: text shorter than context + 1, batch or context below 1, stride outside 1 ... context, from outside 0 ... context - 1.
+  // Windows of `context` tokens, each `stride` after the previous. The first window scores all its targets, the others the last `stride`,
+  // so every token but the first is scored once. Positions before `from` of a window are not scored. Errors: the text is shorter than
+  // context + 1, batch or context is below 1, stride is outside 1 ... context, from is outside 0 ... context - 1.
   static EvaluationBatches windows(const Tokens& tokens, int64_t batch, int64_t context, int64_t stride, int64_t from = 0);
-  // Every document once. Tokens with a mask come from keep_masked() for this context. Documents with labels are cut at the context.
-  // Errors: neither mask nor labels; batch or context below 1.
+  // Every document once. Tokens with a mask come from keep_masked() for this context. Documents with labels are cut at the context. Errors:
+  // the tokens have neither mask nor labels; batch or context is below 1.
   static EvaluationBatches documents(const Tokens& tokens, int64_t batch, int64_t context);
 
   int64_t rows() const { return rows_; }  // windows or documents
@@ -27,7 +27,7 @@ class EvaluationBatches {
   int64_t stride() const { return stride_; }  // 0 for documents
   bool has_answers() const { return stride_ == 0 && tokens_.has_mask(); }
   Batch at(int64_t index) const;
-  void keep_first(int64_t batches);  // leaves out the batches after them
+  void keep_first(int64_t batches);  // omits all later batches
 
  private:
   EvaluationBatches(const Tokens& tokens, int64_t rows, int64_t batch, int64_t context, int64_t stride = 0, int64_t from = 0)
@@ -44,8 +44,8 @@ struct MaskedCounts {
   void operator+=(const MaskedCounts& other);
 };
 
-// Keeps the documents with a mask if this context predicts a token of them that counts, each cut after the last token that it predicts.
-// Tokens without a mask stay as they are. Errors: no document is left; context below 1.
+// Keeps the documents with a mask that have a scored target in this context. Each is cut after its last scored target. Tokens without a
+// mask are not changed. Errors: no document is left; context is below 1.
 std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t context);
 
 // Error: the documents have no labels.

@@ -1,5 +1,5 @@
-// A batch depends only on the seed and the step number, so a resumed run reads the same batches. No random generator is advanced from batch
-// to batch, because other ranks read other batches: Philox turns the seed and the number of a row into the position where this row starts.
+// A batch depends only on the seed and the step number, so a resumed run reads the same batches. No random generator advances from batch to
+// batch, since other ranks read other batches: Philox maps the seed and the row index to the start of the row.
 #include "data/feeds/feed.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Feeds: endless sequences of batches for training.
-// Reading order of this folder: feed.cpp; document_order.h: documents in a random order; sequence_stream.h: sequences from them, shuffled
-// and mixed; evaluation.h: batches that read a text once, in order.
+// Reading order of this folder: feed.cpp; document_order.h: documents in a random order; sequence_stream.h: shuffled and mixed sequences of
+// them; evaluation.h: batches that read a text once, in order.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,28 +12,28 @@
 
 namespace ricci {
 
-// A row of a batch before it is read: the places of its tokens, one after another.
+// A row of a batch before it is read: the positions of its tokens, in order.
 struct Row {
   const Tokens* tokens;  // must live until the row is read
   std::vector<TokenSpan> pieces;
   int64_t label = -1;
-  int64_t from = 0;  // the tokens before this position predict nothing
+  int64_t from = 0;  // targets of earlier positions are not scored
 };
 
-// Reads the rows into a batch as wide as the longest of them, or as `width` if that is more. Rows without labels: each token but the last
-// predicts the token after it, if that counts. Without a mask all count except the one that starts every document (Tokens::first_id).
+// Reads the rows into a batch as wide as the longest of them, or as `width` if that is more. In rows without labels each token but the last
+// predicts the next one, if that is scored. Without a mask all are scored except the one that starts every document (Tokens::first_id).
 // Error: the data cannot be read.
 Batch read_batch(std::span<const Row> rows, int64_t width = 0);
 
-// The rows of a training run, without an end, as batches. Ranks that share a step read some of its batches and skip the others.
+// The rows of a training run as endless batches. Ranks that share a step read some of its batches and skip the others.
 class Feed {
  public:
   virtual ~Feed() = default;
   Batch next();  // error: the data cannot be read
-  void skip();   // passes over the next batch without reading it
-  // The place of the feed after a step, as a short text for the checkpoint; empty if it follows from the step number.
+  void skip();   // skips the next batch without reading it
+  // The position after a step, as a short text for the checkpoint; empty if it follows from the step number.
   virtual std::string place() const { return ""; }
-  // Goes to the start of a step. place: place() after the step before. Error: the data has no such place.
+  // Goes to the start of a step. place: place() after the previous step. Error: the data has no such position.
   virtual void go_to(int64_t step, const std::string& place) = 0;
 
  protected:
@@ -44,10 +44,10 @@ class Feed {
   int64_t batch_, width_;
 };
 
-// Rows start at random positions of the text, drawn independently and uniformly.
+// Rows start at random positions of the text, sampled independently and uniformly.
 class RandomCrops final : public Feed {
  public:
-  // Errors: text shorter than context + 1, batch or context below 1.
+  // Errors: the text is shorter than context + 1, batch or context is below 1.
   RandomCrops(Tokens tokens, int64_t batch, int64_t context, uint64_t seed, int64_t micro_batches = 1);
   void go_to(int64_t step, const std::string&) override { number_ = step * per_step_; }
 
@@ -60,12 +60,12 @@ class RandomCrops final : public Feed {
   int64_t number_ = 0;  // the next row
 };
 
-// The order of the Dispatcher paper: the text is cut into columns of equal length L, one for each row of a step, and all are read in
-// consecutive windows. Column i predicts the tokens i * L + 1 ... (i + 1) * L, L = floor((size - 1) / columns). If the context does not
-// divide L, the last window of an epoch begins with tokens of the window before, and scores only the others. All epochs are equal.
+// The order of the Dispatcher paper: the text is cut into columns of equal length L, one per row of a step, and read in consecutive
+// windows. Column i predicts the tokens i * L + 1 ... (i + 1) * L, L = floor((size - 1) / columns). If the context does not divide L, the
+// last window of an epoch repeats tokens of the previous window and scores only the new ones. All epochs are equal.
 class ColumnBatches final : public Feed {
  public:
-  // Errors: columns shorter than context; batch or context below 1.
+  // Errors: columns are shorter than context; batch or context is below 1.
   ColumnBatches(Tokens tokens, int64_t batch, int64_t context, int64_t micro_batches = 1);
   int64_t per_epoch() const { return (length_ + context_ - 1) / context_; }  // steps
   void go_to(int64_t step, const std::string&) override { number_ = step * columns_; }

@@ -27,7 +27,7 @@ SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamO
   for (double& share : shares_) share /= sum;
 }
 
-// A row of text together with the token after it, or a document.
+// A row of text and the token after it, or a document.
 Row SequenceStream::next_in_order(Corpus& corpus) const {
   DocumentOrder& documents = corpus.documents;
   if (options_.rows == RowKind::cut) {
@@ -50,13 +50,13 @@ void SequenceStream::fill(Corpus& corpus) const {
   if (options_.rows == RowKind::packed) {
     const std::array place{block.epoch, block.shard, block.document, block.token};
     number = xxh64(bytes_of(place), 0);
-    // 64 buffers are packed at a time, because the last rows have fewer documents to choose from.
+    // Packs 64 buffers at a time: the last rows have fewer documents to choose from.
     const int64_t choice = options_.shuffle_buffer, most = std::clamp<int64_t>(tokens.documents(), 1, 64 * choice);
     for (auto& row : pack_documents(documents, {options_.context + 1, choice, most, !tokens.has_mask()}))
       buffer.push_back({&tokens, std::move(row)});
-    if (taken >= std::ssize(buffer)) fail("{}: row {} of {} packed ones is not a place in it", {tokens.name(), taken, buffer.size()});
+    if (taken >= std::ssize(buffer)) fail("{}: row {} is outside its {} packed rows", {tokens.name(), taken, buffer.size()});
   } else {
-    // The buffer of a short corpus holds one epoch of it, not more.
+    // The buffer of a short corpus holds at most one epoch.
     const int64_t rows = options_.rows == RowKind::cut ? tokens.size() / options_.context : tokens.documents();
     const int64_t size = std::clamp<int64_t>(rows, 1, options_.shuffle_buffer);
     number = static_cast<uint64_t>(taken / size);
@@ -65,7 +65,7 @@ void SequenceStream::fill(Corpus& corpus) const {
   order = Permutation(buffer.size(), hash_bytes("shuffle buffer", seed + number));
 }
 
-// A row of the corpus that the mixture draws.
+// A row of the corpus that the mixture samples.
 Row SequenceStream::next_row() {
   const double draw = Philox{options_.seed, hash_bytes("mixture")}.uniform_f64(static_cast<uint64_t>(number_++));
   const auto number = std::upper_bound(shares_.begin(), shares_.end() - 1, draw) - shares_.begin();
@@ -94,7 +94,7 @@ void SequenceStream::go_to(int64_t step, const std::string& place) {
   std::istringstream words(place);
   const auto next = [&] {
     int64_t number = -1;
-    if (!(words >> number) || number < 0) fail("sequence stream: '{}' is not a place in the data", {one_line(place)});
+    if (!(words >> number) || number < 0) fail("sequence stream: '{}' is not a position in the data", {one_line(place)});
     return number;
   };
   number_ = next();

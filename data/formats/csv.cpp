@@ -1,4 +1,4 @@
-// Fields between commas, as in RFC 4180. A field in quotes can contain commas, line ends and doubled quotes. The first record names the
+// Fields between commas, as in RFC 4180. A quoted field can contain commas, line ends and doubled quotes. The first record names the
 // columns.
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace ricci {
 namespace {
 
-// Takes a field from the front of `rest`. Errors: a quote inside a field without quotes; no closing quote, or text after it.
+// Takes a field from the front of `rest`. Errors: a quote is inside an unquoted field, not closed, or followed by text.
 std::string take_field(std::string_view& rest, const std::string& place, size_t column) {
   std::string field;
   if (!rest.starts_with('"')) {

@@ -76,7 +76,7 @@ void DocumentReader::read_more() {
   rest_ = block.substr(cut);
 }
 
-// The number of bytes before the cut.
+// The bytes before the cut.
 size_t DocumentReader::find_cut(std::string_view block) {
   if (documents_.cut == 0 || after_cut_) return block.size();
   const int64_t characters = count_characters(block), before = std::min(characters, characters_left_);
@@ -87,7 +87,7 @@ size_t DocumentReader::find_cut(std::string_view block) {
   return bytes - 1;
 }
 
-// Appends to text_, but of a line of white space only its end: it separates paragraphs as an empty line does.
+// Appends to text_. A line of white space becomes an empty line: both separate paragraphs.
 void DocumentReader::append_paragraphs(std::string_view block) {
   constexpr std::string_view kBlanks = " \t\v\f\r";
   for (const char c : block) {
@@ -106,7 +106,7 @@ void DocumentReader::append_paragraphs(std::string_view block) {
   starts_line_ = true;
 }
 
-// Takes a piece from the front of the document; whole: this is the rest of it. Returns the number of bytes taken.
+// Takes a piece from the front of the document. whole: `document` is all that remains of it. Returns the bytes taken.
 size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document, bool whole) {
   piece.starts = at_.byte == 0;
   piece.ends = whole && (document.size() <= kPiece || format_.has_mask());
@@ -127,7 +127,7 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
   return taken;
 }
 
-// The first separator from searched_ on that is not between two quotes.
+// The first separator from searched_ on outside quotes.
 size_t DocumentReader::find_end(std::string_view rest) {
   for (;;) {
     const size_t found = separator_.empty() ? rest.npos : rest.find(separator_, searched_);
@@ -139,7 +139,7 @@ size_t DocumentReader::find_end(std::string_view rest) {
   }
 }
 
-// Returns the text up to the next separator, and true. Without a separator: the rest of the part, or the start of a long text, and false.
+// Returns the text up to the next separator, and true; without a separator the rest of the part, or the start of a long text, and false.
 std::pair<std::string_view, bool> DocumentReader::next_document() {
   const size_t most = format_.is_text() ? kPiece + separator_.size() : kMaxLine;
   for (;;) {
@@ -294,7 +294,7 @@ TextSize size_of_text(const Documents& documents, int64_t from_byte) {
   return size;
 }
 
-// Labels are read as if they were the texts of the documents.
+// Reads labels as the texts of the documents.
 std::vector<std::string> word_labels(const Documents& documents) {
   const DocumentOptions& options = documents.options;
   check(options);  // its errors name the keys that the user gave

@@ -1,4 +1,4 @@
-// Reads the documents of files in any format, in pieces of bounded length. Reading can continue at any piece.
+// Reads the documents of files in any format, in pieces of bounded length, starting at any piece.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace ricci {
 
-// The place in files up to which documents were read.
+// The position in files up to which documents were read.
 struct InputPlace {
   int64_t input = 0;     // index of the file
   int64_t document = 0;  // complete documents of this file
@@ -20,8 +20,8 @@ struct InputPlace {
   auto operator<=>(const InputPlace&) const = default;
 };
 
-// A document, or a part of a long one. Where a document is divided depends only on its text. In formats with a mask a line is one piece,
-// which is passed to the format's encoder.
+// A document, or a part of a long one. The division depends only on the document's text. In formats with a mask a line is one piece. The
+// format's encoder reads it.
 struct DocumentPiece {
   std::string text;
   bool starts = false, ends = false;  // the first and the last piece of its document
@@ -32,28 +32,28 @@ struct DocumentPiece {
   int64_t first_byte = 0;  // position of the piece in the document, or in a file that is cut
 };
 
-// The documents of files, a small value. A plain text has a document for each file and for each member of an archive. If no end token
-// separates them, a line end does: a document without one at its end gets it before the next one. (Encoding::bytes changes nothing.)
+// The documents of files, a small value. In plain text each file and each archive member is a document. Without an end token a line end
+// separates documents: it is added to a document that lacks it, unless the document is the last. (Encoding::bytes changes nothing.)
 struct Documents {
   TextSource files;
   DocumentOptions options = {};
-  int64_t cut = 0;            // plain text: the validation part starts at this character of all, with a document; by default there is none
+  int64_t cut = 0;            // plain text: the validation part starts at this character of all files, with a new document (0: no cut)
   bool stops_at_cut = false;  // only the training part is read
-  int64_t limit = INT64_MAX;  // documents to read, at most
+  int64_t limit = INT64_MAX;  // maximum number of documents
 
   bool is_text() const { return traits_of(options.format).is_text(); }
 };
 
-// The number of bytes at the start of a text that are complete units, whatever follows the text, such as Tokenizer::complete_prefix.
+// The bytes at the start of a text that are complete units, whatever follows the text, such as Tokenizer::complete_prefix.
 using CompletePrefix = std::function<size_t(std::string_view text)>;
 
 class DocumentReader {
  public:
-  static constexpr size_t kPiece = 256 << 10;   // bytes in a piece, at most
-  static constexpr size_t kMaxLine = 64 << 20;  // bytes in a line that is a document
+  static constexpr size_t kPiece = 256 << 10;   // maximum bytes in a piece
+  static constexpr size_t kMaxLine = 64 << 20;  // maximum bytes in a line that is a document
 
-  // from: where an earlier reader of the same documents stopped; the documents before it are skipped. A piece ends between two units,
-  // except the last piece of a document, and inside a unit that is longer than a piece. Errors: check(options)'s.
+  // from: the end of an earlier reader of the same documents. A piece ends between two units, except the last piece of a document, and
+  // inside a unit that is longer than a piece. Errors: check(options)'s.
   DocumentReader(const Documents& documents, CompletePrefix complete_prefix, const InputPlace& from = {});
 
   // False at the end. Errors: TextStream's; the format's; the files end before the cut.
@@ -83,9 +83,9 @@ class DocumentReader {
   std::string separator_;  // between two documents; empty if a document ends with its file
   bool keeps_separator_ = documents_.options.documents == "line" && documents_.options.keep_line_ends;  // in the document
   bool ends_lines_ = documents_.is_text() && documents_.options.documents == "file" && documents_.options.keep_line_ends &&
-                     documents_.files.encoding() != Encoding::bytes;   // at the end of a document before another one
+                     documents_.files.encoding() != Encoding::bytes;   // at the end of a document before the next one
   bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of blank lines
-  // A part is a member, or the text before or after the cut in it. has_next_: the stream is at the next member.
+  // A part is a member, or the text before or after its cut. has_next_: the stream is at the next member.
   bool member_ended_ = true, has_next_ = false;
   std::string name_;       // the member
   std::string text_;       // decoded; returned up to used_
@@ -93,17 +93,17 @@ class DocumentReader {
   size_t used_ = 0, searched_ = 0;
   bool in_quotes_ = false;                    // at searched_
   bool starts_line_ = true;                   // paragraphs: the line has only blanks_
-  std::string blanks_;                        // they follow text_ unless the line ends
-  int64_t line_ = 0;                          // number in the member
+  std::string blanks_;                        // after text_; dropped at a line end
+  int64_t line_ = 0;                          // line number in the member
   std::vector<std::string> header_;           // field names of the member, if the format has a header
   Record record_;                             // the last line
   std::string record_place_;                  // for messages
-  int64_t first_byte_ = 0;                    // the position of the next piece
+  int64_t first_byte_ = 0;                    // position of the next piece
   int64_t characters_left_ = documents_.cut;  // before the cut
   bool after_cut_ = false;
 };
 
-// Cuts a plain text before the character floor(train_fraction * characters). Error: one of the two parts is empty.
+// Cuts a plain text before the character floor(train_fraction * characters). Error: a part is empty.
 void cut_text(Documents& text, double train_fraction, int64_t characters);
 // Counts the characters of a plain text, and cuts it.
 void cut_text(Documents& text, double train_fraction);
@@ -114,19 +114,18 @@ struct TextSize {
   int64_t words = 0;
 };
 
-// The size of all documents, without the bytes before from_byte. Words are counted as by lm-eval, by Python's re.split(r"\s+", document):
-// an empty word comes before white space at the start of a document, and after white space at its end.
+// The size of all documents, without the bytes before from_byte. Words are counted as in lm-eval, by Python's re.split(r"\s+", document):
+// white space at the start or end of a document adds an empty word.
 TextSize size_of_text(const Documents& documents, int64_t from_byte = 0);
 
-// A warning about keys that have no effect in the first lines, or about a text that seems to be JSON unless its format was named. Empty
-// if neither is found.
+// A warning about keys without effect in the first lines, or, unless the format was named, about a text that seems to be JSON; or empty.
 std::string note_on(const Documents& documents, bool is_named);
 
-// Calls `use` for each text that a vocabulary is trained on: the pieces of the documents, or the format's texts of each line.
+// Calls `use` for each text that trains a vocabulary: the pieces of the documents, or the format's texts of each line.
 void for_each_text(const Documents& documents, const CompletePrefix& complete_prefix, const std::function<void(const DocumentPiece&)>& use);
 
-// The different labels, sorted, if labels are words; empty if the first label is an integer. A line that its format cannot read ends
-// the search: it is reported when the documents are read. Errors: TextStream's.
+// The distinct labels, sorted, if labels are words; empty if the first label is an integer. The search ends at a line that its format
+// cannot read: it is reported when the documents are read. Errors: TextStream's.
 std::vector<std::string> word_labels(const Documents& documents);
 
 }  // namespace ricci

@@ -57,14 +57,14 @@ NamedFormat format_of_names(const std::vector<std::string>& paths) {
 
 void check(const DocumentOptions& o) {
   const FormatTraits& format = traits_of(o.format);
-  if (o.documents.empty()) fail("documents: is empty; expected file, line, blank_line, or the text between two documents");
+  if (o.documents.empty()) fail("documents: is empty, expected file, line, blank_line, or the text between two documents");
   if (!format.is_text() && o.documents != "file")
-    fail("documents: a line of {} is a document; this key is for format: text", {format.name});
+    fail("documents: this key is for format: text, in {} each line is a document", {format.name});
   if (!format.has_fields() && !(o.text_field.empty() && o.label_field.empty()))
     fail("{}: only {} have fields",
         {o.text_field.empty() ? "label_field" : "text_field", list_of_formats(&FormatTraits::has_fields, " and ")});
-  if (o.label_field.empty() && o.classes > 0) fail("classes, labels: given, but no label_field");
-  if (!o.label_field.empty() && o.classes == 0) fail("label_field: given, but neither classes nor labels");
+  if (o.label_field.empty() && o.classes > 0) fail("classes, labels: are given, but label_field is not");
+  if (!o.label_field.empty() && o.classes == 0) fail("label_field: is given, but neither classes nor labels are");
   if (!o.labels.empty() && std::ssize(o.labels) != o.classes) fail("labels: {} names for {} classes", {o.labels.size(), o.classes});
   if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
   if (!format.check_field) return;

@@ -1,5 +1,5 @@
-// Formats of documents: how a record of a file, mostly a line, becomes a document, perhaps with a label. Readers and programs see only the
-// properties below. A new format is one file, such as tsv.cpp, and one name in kFormats.
+// Formats of documents: how a record of a file, usually a line, becomes a document, with or without a label. Readers and programs use only
+// the properties below. A new format is one file, such as tsv.cpp, and one name in kFormats.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,23 +21,23 @@ enum class DocumentFormat : uint8_t {};
 // The division of files into documents.
 struct DocumentOptions {
   DocumentFormat format = {};            // text
-  std::string documents = "file";        // in plain text: file, line, blank_line (paragraphs), or the text between two documents
+  std::string documents = "file";        // plain text: file, line, blank_line (paragraphs), or the text between two documents
   bool keep_line_ends = true;            // in documents that are lines
-  std::string text_field = {};           // the field with the text; if empty, the default of the format
-  std::string label_field = {};          // the field with the label; if empty, documents have no labels
+  std::string text_field = {};           // the text field, by default the format's
+  std::string label_field = {};          // the label field; documents without labels have none
   int64_t classes = 0;                   // labels are 0 ... classes - 1
-  std::vector<std::string> labels = {};  // names of the classes; labels can then be names instead of numbers
-  std::vector<std::string> chat = {};    // the template of messages (data/tokenizers/chat.h)
+  std::vector<std::string> labels = {};  // class names; labels are then names or numbers
+  std::vector<std::string> chat = {};    // the chat template (data/tokenizers/chat.h)
   std::string chosen_by = {};            // for messages: the file that chose the format by its name; empty if the user named it
 };
 
-// Error: options that do not belong together.
+// Error: options contradict each other.
 void check(const DocumentOptions& options);
 
 // A record of a file.
 struct Line {
   std::string_view text;                     // without its line end
-  std::span<const std::string> header = {};  // the names of the fields, if the format has a header
+  std::span<const std::string> header = {};  // field names, if the format has a header
   std::string place = {};                    // for messages: "a.jsonl:17"
 };
 
@@ -46,30 +46,30 @@ struct Record {
   int32_t label = -1;
 };
 
-// The ids of a document. An id that does not count is read but not predicted: a model learns an answer, not its prompt.
+// The ids of a document. Ids with counts = false are read but not predicted: a model learns an answer, not its prompt.
 struct EncodedDocument {
   std::vector<int64_t> ids;
-  std::vector<bool> counts = {};  // one for each id; empty if all count
+  std::vector<bool> counts = {};  // for each id, if it is scored; empty if all are
 };
 
-// Turns a line into ids. Errors do not name the line, because the caller does.
+// Turns a line into ids. Errors do not name the line: the caller does.
 using DocumentEncoder = std::function<EncodedDocument(std::string_view line)>;
 
 // A format has either `read`, for documents whose text is encoded as it is, or `encoder` and `texts`, for documents with a mask.
 struct FormatTraits {
   const char* name;                          // the value of the key `format`
-  std::array<const char*, 3> suffixes = {};  // files with such names, in lower case, have this format by default
+  std::array<const char*, 3> suffixes = {};  // default suffixes of the format, in lower case
   const char* lines = "";                    // for --help: "an object per line"
   const char* fields = "";                   // for --help, how text_field names a field; empty if lines have none
-  char quote = '\0';                         // a line end between two of these belongs to the record
-  // Reads the names of the fields, the first record of a file; null if that is a document. Errors, with line.place in front.
+  char quote = '\0';                         // a line end between two of these is part of the record
+  // Reads the field names, the first record of a file; null if that is a document. Errors, with line.place in front.
   std::vector<std::string> (*read_header)(const Line& line) = nullptr;
-  // Reads a document. Errors, each with line.place in front: the line does not have this format, or not the field; read_label's.
+  // Reads a document. Errors, with line.place in front: the line has the wrong format or lacks the field; read_label's.
   Record (*read)(const Line& line, const DocumentOptions& options) = nullptr;
   void (*check_field)(const char* key, const std::string& field) = nullptr;  // error: no line can have this field
   DocumentEncoder (*encoder)(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions& options) = nullptr;
-  std::vector<std::string> (*texts)(std::string_view line) = nullptr;     // the texts of a line that a vocabulary is trained on
-  std::set<std::string> (*unread_keys)(std::string_view line) = nullptr;  // the keys of a line without effect, for a warning; or null
+  std::vector<std::string> (*texts)(std::string_view line) = nullptr;     // the texts of a line that train a vocabulary
+  std::set<std::string> (*unread_keys)(std::string_view line) = nullptr;  // keys of a line without effect, for a warning; or null
   bool has_template = false;                                              // a chat template writes the documents
 
   bool is_text() const { return !read && !encoder; }
@@ -97,10 +97,10 @@ inline auto choices(DocumentFormat) {
 
 // "jsonl and tsv": the formats with this property; before_last: " and ".
 std::string list_of_formats(bool (FormatTraits::*property)() const, const std::string& before_last);
-// This description of all formats that have one, as "jsonl: an object per line; tsv: ...".
+// This description of each format that has one, as "jsonl: an object per line; tsv: ...".
 std::string describe_formats(const char* FormatTraits::*description);
 
-// The format that the name of a file asks for, whatever its letter case, compressed or not; plain text if it asks for none.
+// The format that a file name asks for, in any letter case, compressed or not; plain text if it asks for none.
 DocumentFormat format_of_name(std::string name);
 
 struct NamedFormat {
@@ -114,7 +114,7 @@ NamedFormat format_of_names(const std::vector<std::string>& paths);
 // "a, b and c" with ", " and " and ".
 std::string join(std::span<const std::string> parts, const std::string& between, const std::string& before_last);
 bool is_integer(std::string_view text, int64_t& value);
-// The label in a field: the name of a class, or its number. Errors: it is neither; a number out of range.
+// The label in a field, a class name or number. Errors: it is neither; the number is out of range.
 int32_t read_label(std::string_view field, const DocumentOptions& options, const std::string& place);
 
 }  // namespace ricci

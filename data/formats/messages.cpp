@@ -1,4 +1,4 @@
-// A conversation per line, written out by a chat template. A model learns only the answers.
+// A conversation per line, formatted by a chat template. A model learns only the answers.
 #include "core/choice.h"
 #include "data/formats/formats.h"
 #include "data/tokenizers/chat.h"
@@ -10,7 +10,7 @@ DocumentEncoder chat_encoder(const std::shared_ptr<const Tokenizer>& tokenizer, 
   return [chat = ChatEncoder(tokenizer, chat_template(options.chat))](std::string_view line) { return chat.encode(line); };
 }
 
-// The names of the roles are among the texts, because templates write them.
+// Role names are included: templates write them.
 std::vector<std::string> message_texts(std::string_view line) {
   std::vector<std::string> texts;
   for (const Message& message : read_messages(line)) {

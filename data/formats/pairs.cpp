@@ -1,5 +1,5 @@
-// A prompt and its answer per line: {"prompt": "cab", "answer": "abc"}. A model learns the answer and where it ends. The two texts are
-// encoded separately, because a prompt must have the same ids when its answer is not known yet.
+// A prompt and its answer per line: {"prompt": "cab", "answer": "abc"}. A model learns the answer and its end. The two texts are encoded
+// separately: the ids of a prompt must not depend on its answer.
 #include "core/error.h"
 #include "core/json.h"
 #include "data/formats/formats.h"

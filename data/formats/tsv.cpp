@@ -8,11 +8,11 @@
 namespace ricci {
 namespace {
 
-// The number of the column, from 1, or 0 if the field is empty.
+// The column number from 1, or 0 if the field is empty.
 int64_t parse_column(const char* key, const std::string& field) {
   int64_t column = 0;
   if (!field.empty() && (!is_integer(field, column) || column < 1 || column > 1'000'000))
-    fail("{}: '{}' is not the number of a column, counted from 1", {key, one_line(field)});
+    fail("{}: '{}' is not a column number, counted from 1", {key, one_line(field)});
   return column;
 }
 

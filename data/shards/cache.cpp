@@ -26,7 +26,7 @@ std::string default_cache_folder() {
 namespace {
 
 namespace fs = std::filesystem;
-// Tokens of the first shard, and how many each has more than the one before. So there are few shards: all of them stay open.
+// Tokens of the first shard, and the growth per shard. Shards stay few: all of them are kept open.
 constexpr int64_t kFirstShard = 4 << 20, kGrowth = 256 << 10;
 
 // KIND-PLACE-STAMP-SETTINGS: hashes of the paths, of the sizes, times and inodes of the files, and of everything else.
@@ -41,7 +41,7 @@ std::string make_name(const char* kind, const std::vector<Documents>& sources, u
 }
 
 // ---- Folders
-// Waits for another program that makes something in the folder. It can remove the folder when it fails.
+// Waits for other programs that use the folder. They can remove the folder when they fail.
 FolderLock make_and_lock(const std::string& folder) {
   for (;;) {
     make_folders(folder);
@@ -52,7 +52,7 @@ FolderLock make_and_lock(const std::string& folder) {
   }
 }
 
-// The folder is for this user only.
+// Only this user can read the folder.
 std::string make_temporary_folder() {
   std::error_code error;
   const fs::path asked = fs::temp_directory_path(error);  // $TMPDIR, if that is a folder
@@ -70,7 +70,7 @@ void remove_all(const std::string& path) {
 constexpr size_t kChecksum = 17;  // bytes of the line
 std::string checksum_line(std::string_view text) { return format_message("{:016x}\n", {xxh64(text)}); }
 
-// A folder that is removed at the end unless it is kept.
+// A folder that is removed at the end unless kept.
 struct Draft {
   std::string folder;
   bool is_kept = false;
@@ -81,7 +81,7 @@ struct Draft {
 
 }  // namespace
 
-// Removes the folders of the same files in an earlier state, but not one with another program at work.
+// Removes folders for earlier versions of the same files, unless another program uses them.
 void Cache::remove_replaced(const std::string& name) const {
   const std::string stamp = name.substr(0, name.rfind('-') + 1), place = stamp.substr(0, stamp.rfind('-', stamp.size() - 2) + 1);
   for (const std::string& other : names_in(folder_)) {
@@ -104,7 +104,7 @@ std::optional<FolderLock> Cache::lock(const std::string& folder) {
   }
 }
 
-// find(folder) throws an Error if the folder does not have all of it, undamaged. make(folder) continues what an interrupted call left.
+// find(folder) throws an Error if the folder is incomplete or damaged. make(folder) continues an interrupted call.
 template <class Find, class Make> auto Cache::find_or_make(const std::string& name, const Find& find, const Make& make) {
   const std::string folder = folder_ + "/" + name;
   using Result = decltype(make(folder));
@@ -126,9 +126,9 @@ template <class Find, class Make> auto Cache::find_or_make(const std::string& na
         remove_replaced(name);
         return made;
       } catch (const Error& error) {
-        draft.is_kept = is_there(folder + "/" + shard_name(0));  // the next start continues
+        draft.is_kept = is_there(folder + "/" + shard_name(0));  // a later call continues
         if (!dynamic_cast<const DiskFull*>(&error)) throw;
-        fault_ = error.what();  // the folder for temporary files can be on another disk
+        fault_ = error.what();  // the folder for temporary files may be on another disk
       }
     }
   }
@@ -136,7 +136,7 @@ template <class Find, class Make> auto Cache::find_or_make(const std::string& na
   return make(draft.folder);
 }
 
-// A text in its folder, below its checksum.
+// A text in its folder, after its checksum.
 template <class Make> std::string Cache::text(const std::string& name, const Make& make) {
   const auto find = [](const std::string& folder) {
     const std::string file = read_text(folder + "/text", kMaxTokenizer), text = file.substr(std::min(kChecksum, file.size()));
@@ -168,7 +168,7 @@ CachedText Cache::tokens(const Documents& documents, const std::shared_ptr<const
   const uint64_t source_hash = hash_bytes(name);
   const auto find = [&](const std::string& folder) -> CachedText {
     const std::string first = folder + "/" + shard_name(0);
-    if (ShardFile(first).header().source_hash != source_hash) fail("{}: a shard of another text", {first});
+    if (ShardFile(first).header().source_hash != source_hash) fail("{}: the shard belongs to a different text", {first});
     return {Tokens::open_cached(folder, *tokenizer, documents.files.name())};
   };
   const auto make = [&](const std::string& folder) -> CachedText {

@@ -21,8 +21,8 @@ std::shared_ptr<const Tokenizer> read_file(TokenizerRecipe recipe) {
   return read_tokenizer(recipe);
 }
 
-// The tokenizer that the shards bring, else the one of the recipe. Errors: the recipe asks for another one, or for an end token that only
-// texts can get.
+// The tokenizer in the shards, else the recipe's. Errors: the recipe asks for a different tokenizer, or for an end token, possible only for
+// texts.
 std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TokenizerRecipe& recipe, const std::string& path) {
   if (recipe.eos != Eos::none && !recipe.eos_is_default)
     fail("eos: {}, but {} holds tokens already; ricci prepare --eos prepares them so", {name_of(recipe.eos), path});
@@ -41,7 +41,7 @@ std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TokenizerRecipe& rec
   return theirs;
 }
 
-// The part of a source that trains, and the end that validates. Without a fraction all of it trains.
+// The training part of a source, and the end for validation. Without a fraction all of it trains.
 std::pair<Tokens, Tokens> divide(const Tokens& tokens, bool is_text, double train_fraction) {
   if (train_fraction == 0) return {is_text ? tokens.in_blocks() : tokens, Tokens()};
   if (!is_text) return tokens.split(train_fraction);
@@ -49,14 +49,14 @@ std::pair<Tokens, Tokens> divide(const Tokens& tokens, bool is_text, double trai
   return {train.in_blocks(), end};
 }
 
-// Error: the shards give other names to the classes.
+// Error: the shards have different class names.
 void check_labels(const std::string& folder, const std::vector<std::string>& labels) {
   const std::vector<std::string> theirs = labels_of_shards(folder);
   if (!theirs.empty() && !labels.empty() && theirs != labels)
     fail("labels: {}, but the classes in {} are {}", {join(labels, ", ", ", "), folder, join(theirs, ", ", ", ")});
 }
 
-// The sources in their parts: each source that trains, and the ends of all.
+// The parts of all sources: those for training, and the ends for validation.
 struct Parts {
   std::vector<Tokens> train = {};
   Validation end = {};
@@ -78,10 +78,10 @@ Parts open_parts(const Sources& sources, const CorpusRequest& request, double tr
     take(tokens, text.is_text());
     if (text.is_text() && sources.texts.size() == 1) parts.end = {{}, text, tokens.bytes_before_cut()};
     if (empty_documents > 0 && text.options.classes > 0)
-      request.warn(format_message("{}: documents without text, which are left out: {}", {one_line(text.files.name()), empty_documents}));
+      request.warn(format_message("{}: documents without text are left out: {}", {one_line(text.files.name()), empty_documents}));
   }
   if (!cache.fault().empty())
-    request.warn(one_line(cache.fault(), cache.fault().size()) + "; the text is not cached, and the next start encodes it again");
+    request.warn(one_line(cache.fault(), cache.fault().size()) + "; the text is not cached: the next run will encode it again");
   for (const std::string& folder : sources.shards) {
     check_labels(folder, request.labels);
     take(Tokens::open(folder, *request.tokenizer), false);
@@ -102,7 +102,7 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
     if (is_prepared) found.shards.push_back(place);
     (is_prepared ? shards : text) = &path;
   }
-  if (shards && text) fail("data: {} holds shards and {} is a text; ricci prepare turns texts into shards", {*shards, *text});
+  if (shards && text) fail("data: {} holds shards, but {} is a text; ricci prepare turns texts into shards", {*shards, *text});
   if (shards) return found;
   const auto open = [&](const std::vector<std::string>& some) {
     found.texts.push_back({.files = TextSource(some, built_in).read_as(encoding), .options = documents});
@@ -130,7 +130,7 @@ std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe,
   if (!data.shards.empty()) return tokenizer_for_shards(recipe, data.shards[0]);
   if (!recipe.kind()) return read_file(recipe);
   if (recipe.kind()->needs_size && recipe.training.vocab == 0)
-    fail("tokenizer: {} needs the size of its vocabulary, as in model.vocab=4000", {recipe.name});
+    fail("tokenizer: {} needs a vocabulary size, such as model.vocab=4000", {recipe.name});
   if (traits_of(data.texts.at(0).options.format).has_template)
     fail("tokenizer: {}, but format: messages needs one with the markers of chat: a file, or the tokenizer of init", {recipe.name});
   for (Documents& text : data.texts) text.options.keep_line_ends = recipe.eos != Eos::document;

@@ -30,14 +30,14 @@ template <class Id> void pack(std::span<const int64_t> ids, std::string& packed)
   }
 }
 
-// Collects packed ids and documents until a shard is full, and writes it.
+// Collects packed ids and documents, and writes each full shard.
 class ShardWriter {
  public:
-  // `first`: the header of the next shard, without its numbers of tokens and documents.
+  // first: the header of the next shard, without its counts of tokens and documents.
   ShardWriter(const std::string& folder, const ShardHeader& first, bool divides_documents, const PrepareOptions& options, Prepared& all)
       : folder_(folder), next_(first), options_(options), divides_documents_(divides_documents), all_(all) {}
 
-  // If a document continues from the shard before, its rest is listed as a document of this shard, with the same label.
+  // A document that continues from the previous shard is listed again in this one, with the same label.
   void append(const DocumentPiece& piece, std::span<const int64_t> ids, const std::vector<bool>& counts = {}) {
     if (is_full() || (piece.after_cut && !next_.after_cut && is_pending_)) write(false);
     next_.after_cut = piece.after_cut;
@@ -50,10 +50,10 @@ class ShardWriter {
     is_pending_ = true;
   }
 
-  // Error: no tokens; `inputs` names the files.
+  // Error: the inputs, named by `inputs`, have no tokens.
   void finish(const std::string& inputs) {
     if (is_full()) write(false);
-    if (tokens() == 0) fail("{}: the inputs hold no tokens", {inputs});
+    if (tokens() == 0) fail("{}: the inputs contain no tokens", {inputs});
     write(true);
   }
   int64_t tokens() const { return all_.tokens + held(); }
@@ -105,7 +105,7 @@ class ShardWriter {
   const std::string& folder_;
   ShardHeader next_;
   const PrepareOptions& options_;
-  bool divides_documents_;  // two shards can have parts of one document; records are not divided, because split() would count one twice
+  bool divides_documents_;  // two shards can share one document; records are not divided: split() would count one twice
   Prepared& all_;
   std::string ids_;
   std::vector<uint64_t> mask_, starts_;
@@ -115,7 +115,7 @@ class ShardWriter {
 };
 
 // ---- Encoding
-// Pieces are encoded together until one of these limits. An id needs eight bytes, and a byte can give an id.
+// Pieces are encoded together up to one of these limits. An id needs eight bytes, and a byte can give an id.
 constexpr size_t kMinBytes = 512 << 10, kBytesPerThread = 64 << 10, kMaxPieces = 16384;
 
 struct Pieces {
@@ -133,7 +133,7 @@ std::optional<Pieces> read_pieces(DocumentReader& reader, size_t most) {
 }
 
 std::vector<EncodedDocument> encode_lines(const std::vector<DocumentPiece>& lines, const DocumentEncoder& encoder) {
-  constexpr int64_t kLines = 16;  // that a thread encodes at a time
+  constexpr int64_t kLines = 16;  // lines that a thread encodes at a time
   std::vector<EncodedDocument> encoded(lines.size());
   parallel_for(std::ssize(lines), kLines, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
@@ -142,7 +142,7 @@ std::vector<EncodedDocument> encode_lines(const std::vector<DocumentPiece>& line
   return encoded;
 }
 
-// Encodes and appends everything that the reader returns.
+// Encodes and appends all pieces of the reader.
 void append_all(DocumentReader& reader, const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, ShardWriter& writer,
     const std::function<void(const PrepareProgress&)>& progress) {
   const FormatTraits& format = traits_of(documents.options.format);
@@ -159,8 +159,8 @@ void append_all(DocumentReader& reader, const Documents& documents, const std::s
   }
 }
 
-// ---- Continuing in a folder
-// The header of a shard; nothing if the shard is missing or damaged.
+// ---- Resuming in a folder
+// The header of a shard; nullopt if the shard is missing or damaged.
 std::optional<ShardHeader> find_header(const std::string& path, bool checks_body) {
   try {
     const ShardFile file(path);
@@ -171,7 +171,7 @@ std::optional<ShardHeader> find_header(const std::string& path, bool checks_body
   }
 }
 
-// Counts the sound shards and returns the header of the last of them. Error: a shard belongs to something else.
+// Counts the intact shards and returns the header of the last. Error: a shard has other inputs or settings.
 std::optional<ShardHeader> find_shards(const std::string& folder, const ShardHeader& ours, bool replaces, Prepared& all) {
   for (const std::string& name : names_in(folder)) {
     if (!is_shard_name(name)) continue;
@@ -179,7 +179,7 @@ std::optional<ShardHeader> find_shards(const std::string& folder, const ShardHea
     const std::optional<ShardHeader> header = find_header(path, false);
     const bool is_ours = header && header->source_hash == ours.source_hash && header->tokenizer_hash == ours.tokenizer_hash;
     if (replaces && !(is_ours && name == shard_name(header->number))) remove_file(path);
-    else if (header && !is_ours) fail("{}: holds shards of other inputs, settings or tokenizer; name another folder", {folder});
+    else if (header && !is_ours) fail("{}: contains shards with different inputs, settings or tokenizer; name another folder", {folder});
   }
   std::optional<ShardHeader> last;
   while (!last || !last->is_last) {
@@ -196,7 +196,7 @@ void write_tokenizer(const std::string& folder, const Tokenizer& tokenizer, bool
   const std::string path = folder + "/tokenizer.json", json = tokenizer.to_json();
   const std::optional<File> file = File::find(path);
   if (file && file->size() <= kMaxTokenizer && read_text(path, kMaxTokenizer) == json) return;
-  if (file && !replaces) fail("{}: another tokenizer is there; name another folder", {path});
+  if (file && !replaces) fail("{}: a different tokenizer is there; name another folder", {path});
   write_atomically(path, json);
 }
 
@@ -234,7 +234,7 @@ Prepared prepare_shards(const Documents& documents, const std::shared_ptr<const 
   next.classes = documents.options.classes;
   Prepared all;
   const std::optional<FolderLock> lock = options.replaces ? std::nullopt : FolderLock::take(folder);
-  if (!lock && !options.replaces) fail("{}: another program is preparing shards in it", {folder});
+  if (!lock && !options.replaces) fail("{}: another program is preparing shards in this folder", {folder});
   remove_temporaries(folder);
   const std::optional<ShardHeader> last = find_shards(folder, next, options.replaces, all);
   write_tokenizer(folder, *tokenizer, options.replaces);

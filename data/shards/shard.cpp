@@ -35,7 +35,7 @@ bool is_prepared(std::string_view start) {
   return start.starts_with(std::string_view(header.magic, sizeof header.magic));
 }
 
-// Widens packed ids. Returns the index of the first one outside the vocabulary, or -1.
+// Widens packed ids. Returns the index of the first id outside the vocabulary, or -1.
 template <class Id> int64_t widen(const char* packed, std::span<int64_t> ids, int64_t vocab_size) {
   int64_t largest = -1;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -71,7 +71,7 @@ ShardFile::ShardFile(const std::string& path) : file_(path) {
   }
   if (!is_prepared(start)) fail("{}: is not a shard", {path});
   if (bytes < sizeof header_) fail("{}: the shard is cut short inside its header", {path});
-  if (header_.version != 1 && !header_.has_mask()) fail("{}: a shard of version {}, expected 1 or 2", {path, header_.version});
+  if (header_.version != 1 && !header_.has_mask()) fail("{}: the shard version is {}, expected 1 or 2", {path, header_.version});
   if (header_.own_hash != header_.hash()) fail("{}: the header of the shard is damaged", {path});
   check_size(header_.file_bytes());
 }
@@ -80,8 +80,8 @@ void ShardFile::read_llmc_header(int32_t version, int64_t bytes_per_token) {
   std::array<int32_t, 3> start{};
   if (file_.size() < kLlmcHeader || file_.read(start.data(), sizeof start, 0) < sizeof start)
     fail("{}: the shard is cut short inside its header", {path()});
-  if (start[1] != version) fail("{}: a shard of llm.c of version {}, expected {}", {path(), start[1], version});
-  if (start[2] <= 0) fail("{}: a shard of llm.c with {} tokens", {path(), start[2]});
+  if (start[1] != version) fail("{}: the version of the llm.c shard is {}, expected {}", {path(), start[1], version});
+  if (start[2] <= 0) fail("{}: the llm.c shard has {} tokens, expected 1 or more", {path(), start[2]});
   const int64_t bytes = kLlmcHeader + start[2] * bytes_per_token;
   check_size(bytes);
   header_ = {};
@@ -109,7 +109,7 @@ void ShardFile::read_at(int64_t place, void* target, size_t bytes) const {
   if (file_.read(target, bytes, place) < bytes) fail("{}: the shard was cut short while it was in use", {path()});
 }
 
-// The packed ids are read into the end of the target and widened from the front: each is read before it is overwritten.
+// Packed ids are read into the end of the target and widened from the front: each is read before it is overwritten.
 void ShardFile::read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const {
   const size_t bytes = ids.size() * header_.bytes_per_token;
   char* const packed = reinterpret_cast<char*>(ids.data()) + ids.size_bytes() - bytes;

@@ -1,12 +1,12 @@
-// A shard: a file with a part of a tokenised corpus. An interrupted ricci prepare loses only the last of them. Two formats are read.
+// A shard is a file with a part of a tokenized corpus. An interrupted ricci prepare loses only the last shard. Two formats are read.
 //
 // Prepared shards, little-endian:
 //   ShardHeader, 128 bytes
 //   the ids as u16, or as u32 if the vocabulary exceeds 65,536; zeros up to a multiple of 8 bytes
-//   version 2, for documents with a mask: a bit per token, the lowest of a byte first, set if the token counts; zeros as above
-//   the document index: for each document the position of its first token in this shard, as u64
-//   if documents have labels: an i32 for each document
-// Shards of llm.c (dev/data/data_common.py): 256 i32, the first of them magic, version and number of tokens; then the ids: u16 with
+//   version 2, for documents with a mask: a bit per token, the lowest of a byte first, set if the token is scored; zeros as above
+//   document index: for each document the position of its first token in this shard, as u64
+//   if documents have labels: an i32 per document
+// llm.c shards (dev/data/data_common.py): 256 i32, the first three of them magic, version and number of tokens; then the ids: u16 with
 // magic 20240520 and version 1 (GPT-2), u32 with magic 20240801 and version 7 (Llama 3).
 #pragma once
 #include <atomic>
@@ -28,18 +28,18 @@ struct TokenSpan {
 
 struct ShardHeader {
   char magic[8] = {'R', 'I', 'C', 'C', 'I', 'S', 'H', 'D'};
-  uint32_t version = 1;  // 0 for a shard of llm.c: only the members that follow from its contents are set
+  uint32_t version = 1;  // 0 for an llm.c shard: only the members that follow from its contents are set
   uint32_t bytes_per_token = 0;
   int64_t vocab_size = 0;
   uint64_t tokenizer_hash = 0;
   uint64_t source_hash = 0;  // inputs and settings: equal in all shards of a corpus
-  int64_t number = 0;        // the shard, from 0
+  int64_t number = 0;        // shard index, from 0
   int64_t tokens = 0;
   int64_t documents = 0;
   int64_t text_bytes = 0;
   InputPlace end;                         // the next shard starts here
   uint32_t is_last = 0;                   // in its corpus
-  uint16_t first_document_continues = 0;  // it started in the shard before
+  uint16_t first_document_continues = 0;  // it started in the previous shard
   uint16_t after_cut = 0;                 // the tokens belong to the validation part of a text
   int64_t classes = 0;                    // labels are 0 ... classes - 1; without labels 0
   uint64_t body_hash = 0;                 // hash_of_file of everything after the header
@@ -55,23 +55,23 @@ struct ShardHeader {
 };
 static_assert(sizeof(ShardHeader) == 128);
 
-// An open shard. A read is one system call, and nothing is kept in memory. Multiple threads can read at the same time.
+// An open shard. Each read is one system call; nothing is kept in memory. Multiple threads can read at the same time.
 class ShardFile {
  public:
-  // Checks the header and the length of the file. A shard of llm.c has no checksum, so it is read completely for body_hash. Errors: not a
-  // shard, another version, a damaged header, cut short or continued.
+  // Checks the header and the file length. An llm.c shard has no checksum, so it is read completely for body_hash. Errors: the file is not
+  // a shard, has the wrong version, a damaged header, or the wrong length.
   explicit ShardFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
   const ShardHeader& header() const { return header_; }
-  // Compares the body of a prepared shard with its checksum, as the first read does. Error: it was altered.
+  // Compares the body of a prepared shard with its checksum, as the first read does. Error: they differ.
   void check_body() const;
 
-  // Reads the ids [first, first + ids.size()). Errors: an id outside the vocabulary; the shard was cut while it was in use.
+  // Reads the ids [first, first + ids.size()). Errors: an id is outside the vocabulary; the shard was cut while in use.
   void read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const;
-  // 1 for each token that counts, 0 for the others.
+  // 1 for each scored token, 0 for the others.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
-  // A shard of llm.c has no index: blocks of kBlock tokens are its documents.
+  // An llm.c shard has no index: its documents are blocks of kBlock tokens.
   static constexpr int64_t kBlock = 4096;
   TokenSpan document(int64_t number) const;
   int64_t label(int64_t document) const;  // -1 without labels
@@ -91,7 +91,7 @@ bool is_shard(const File& file);
 
 // shard-00042.tokens
 std::string shard_name(int64_t number);
-// True for such a name with any number.
+// True for such a name with any index.
 bool is_shard_name(std::string_view name);
 
 }  // namespace ricci

@@ -21,7 +21,7 @@ std::string file_name(const std::string& path) { return fs::path(path).filename(
 
 bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(File(path)); }
 
-// The prepared shards of a folder, or all its files but hidden ones, or the one file.
+// The prepared shards of a folder, or all its visible files, or the one file.
 std::vector<std::string> shard_paths(const std::string& path) {
   if (!is_folder(path)) return {path};
   const std::vector<std::string> names = names_in(path);
@@ -32,18 +32,18 @@ std::vector<std::string> shard_paths(const std::string& path) {
   return paths;
 }
 
-// The shards in the order of their numbers.
+// The shards in numerical order.
 Files open_files(const std::string& path) {
   const std::vector<std::string> paths = shard_paths(path);
   rlimit limit = {};
-  if (paths.size() > 100 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {  // the default is below what a program can ask for
+  if (paths.size() > 100 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {  // the default is below the maximum
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
   Files files;
   for (const std::string& each : paths) files.push_back(std::make_shared<const ShardFile>(each));
   if (files.empty()) fail("{}: has no shards", {path});
-  // Sorted names are not in the order of numbers with five and six digits. Shards of llm.c have no numbers and keep their order.
+  // Sorted names of five and six digits are not in numerical order. llm.c shards have no numbers and keep their order.
   std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a->header().number < b->header().number; });
   return files;
 }
@@ -55,16 +55,16 @@ void check_corpus(const std::string& path, const Files& files, const Tokenizer& 
     const ShardHeader& header = files[i]->header();
     const auto reject = [&](const char* why) { fail("{}: {} {}", {files[i]->path(), why, files[0]->path()}); };
     if (header.is_prepared() != first.is_prepared() || header.bytes_per_token != first.bytes_per_token)
-      reject("a shard of another format than");
-    if (header.tokenizer_hash != first.tokenizer_hash) reject("the shard was made by another tokenizer than");
-    if (header.source_hash != first.source_hash) reject("a shard of another corpus than");
+      reject("the shard has a different format than");
+    if (header.tokenizer_hash != first.tokenizer_hash) reject("the shard was made by a different tokenizer than");
+    if (header.source_hash != first.source_hash) reject("the shard belongs to a different corpus than");
     if (header.is_prepared() && header.number != static_cast<int64_t>(i))
       fail("{}: shard {} of the corpus is missing", {path, shard_name(static_cast<int64_t>(i))});
   }
   if (!first.is_prepared()) return;
   if (!files.back()->header().is_last) fail("{}: the last shard is missing: ricci prepare was interrupted; run it again to finish", {path});
   if (first.tokenizer_hash != tokenizer.hash() || first.vocab_size != tokenizer.vocab_size())
-    fail("{}: the shards were made by another tokenizer, of {} tokens, than the {} tokenizer of {} tokens{}",
+    fail("{}: the shards were made by a different tokenizer, of {} tokens, than the {} tokenizer of {} tokens{}",
         {path, first.vocab_size, tokenizer.name(), tokenizer.vocab_size(),
             first.vocab_size == tokenizer.vocab_size() ? "; ricci prepare --eos gives all the same end of documents" : ""});
 }
@@ -149,7 +149,7 @@ int64_t Tokens::documents() const {
 template <class Use> void Tokens::for_each_part(int64_t first, size_t size, const Use& use) const {
   const auto count = static_cast<int64_t>(size);
   if (first < 0 || count > tokens_ || first > tokens_ - count)
-    fail("{}: tokens {} to {} are not in a text of {} tokens", {name_, first, first + count, tokens_});
+    fail("{}: tokens {} to {} are outside the text of {} tokens", {name_, first, first + count, tokens_});
   for (const int64_t end = first + count; first < end;) {
     const Part& part = *(std::upper_bound(parts_.begin(), parts_.end(), first, [](int64_t t, const Part& p) { return t < p.first; }) - 1);
     const int64_t here = std::min(end, part.first + part.tokens.size()) - first;
@@ -176,7 +176,7 @@ void Tokens::read_counts(int64_t first, std::span<uint8_t> counts) const {
   });
 }
 
-// The part with a document of a shard, and the document's number in its file.
+// The part that contains a document of a shard, and the document's index in its file.
 std::pair<const Tokens::Part&, int64_t> Tokens::find(const Shard& shard, int64_t index) const {
   const auto is_before = [](int64_t number, const Part& part) { return number < part.first_of_all; };
   index += shard.first_of_all;
@@ -203,7 +203,7 @@ int64_t Tokens::label(int64_t number, int64_t index) const {
 }
 
 // ---- Parts
-// The documents [first, end), counted over all parts.
+// The documents [first, end), indexed over all parts.
 Tokens Tokens::part(const char* label, int64_t first, int64_t end) const {
   Tokens some = without_parts();
   some.name_ += format_message(" ({})", {label});

@@ -1,6 +1,6 @@
 // Tokens: the ids of a corpus in shard files, read when a batch needs them. A corpus can be larger than memory.
-// Reading order of this folder: corpus.h: from the texts or shards of a user to tokens; tokens.h; shard.h: the format of a shard;
-// prepare.h: the one writer of shards; cache.h: texts as shards in the cache.
+// Reading order of this folder: corpus.h: from a user's texts or shards to tokens; tokens.h; shard.h: the shard format; prepare.h: the one
+// writer of shards; cache.h: texts as shards in the cache.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,35 +14,35 @@
 
 namespace ricci {
 
-// A corpus, a part of one, or multiple corpora joined. A value: copies share the files, and multiple threads can read at the same time.
+// A corpus, a part of one, or a join of multiple corpora. Copies share the files. Multiple threads can read at the same time.
 class Tokens {
  public:
   Tokens() = default;  // no tokens
   static constexpr int64_t kBlock = ShardFile::kBlock;
 
-  // A folder of shards, prepared or from llm.c, or one file of llm.c. All files stay open, because the folder can be replaced meanwhile.
-  // The body of a prepared shard is compared with its checksum when it is used for the first time. Errors: a shard is missing, cut short,
-  // continued or damaged; the folder has shards of more than one corpus or tokenizer; the preparation was interrupted; another tokenizer.
+  // A folder of prepared or llm.c shards, or one llm.c file. All files stay open: the folder can be replaced meanwhile. The first use of a
+  // prepared shard compares its body with its checksum. Errors: a shard is missing, damaged or has the wrong length; the folder has shards
+  // of more than one corpus or tokenizer; the preparation was interrupted; the tokenizer is the wrong one.
   static Tokens open(const std::string& path, const Tokenizer& tokenizer);
-  // Shards of the cache, as one shard with this name. All are compared with their checksums.
+  // The cache's shards as one shard with this name. All are compared with their checksums.
   static Tokens open_cached(const std::string& path, const Tokenizer& tokenizer, const std::string& name);
 
   int64_t size() const { return tokens_; }
   int64_t vocab_size() const { return vocab_size_; }
-  // Identifies a corpus, or a part of it, by ids, mask, labels, and their division into documents and shards.
+  // Identifies a corpus or a part by its ids, mask, labels, and division into documents and shards.
   uint64_t hash() const { return hash_; }
   uint64_t tokenizer_hash() const { return tokenizer_hash_; }  // Tokenizer::hash, or 0 if unknown
   int64_t first_id() const { return first_id_; }               // Marks::first: an id that is never a target
   const std::string& name() const { return name_; }            // for messages
 
-  // Reads the ids [first, first + ids.size()). Errors: outside the corpus; ShardFile::read's.
+  // Reads the ids [first, first + ids.size()). Errors: they are outside the corpus; ShardFile::read's.
   void read(int64_t first, std::span<int64_t> ids) const;
   bool has_mask() const;
-  // 1 for each token that counts, 0 for the others. Without a mask all tokens count.
+  // 1 for each scored token, 0 for the others. Without a mask all are scored.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
 
-  // The documents, shard by shard: shuffling permutes the shards, and the documents of each. Spans count from the start of the corpus,
-  // and cover it in order except after select().
+  // The documents, shard by shard: shuffling permutes the shards, and the documents of each. Spans start at the beginning of the corpus and
+  // cover it in order except after select().
   int64_t shards() const { return std::ssize(shards_); }
   int64_t documents() const;
   int64_t documents(int64_t shard) const { return shards_[static_cast<size_t>(shard)].documents; }
@@ -51,12 +51,12 @@ class Tokens {
   int64_t classes() const { return classes_; }
   int64_t label(int64_t shard, int64_t index) const;
 
-  // The first documents, about `fraction` of all, and the rest. Error: one of the two is empty.
+  // The first documents, about `fraction` of all, and the rest. Error: a part is empty.
   std::pair<Tokens, Tokens> split(double fraction) const;
   // The two parts of a text that was cut (Documents::cut).
   std::pair<Tokens, Tokens> split_at_cut() const;
   int64_t bytes_before_cut() const;  // in the text
-  // The documents in blocks of kBlock tokens: a plain text can be one document, and its parts must be shuffled.
+  // The documents in blocks of kBlock tokens: a plain text can be one document, so its parts must be shuffled.
   Tokens in_blocks() const;
   // These spans as the documents, without labels and in one shard.
   Tokens select(std::vector<TokenSpan> documents) const;
@@ -68,12 +68,12 @@ class Tokens {
     std::shared_ptr<const ShardFile> file;
     TokenSpan tokens;                     // in the file
     int64_t first_document, documents;    // in the file
-    int64_t first = 0, first_of_all = 0;  // token and document in the parts of the corpus
+    int64_t first = 0, first_of_all = 0;  // first token and document in the parts of the corpus
   };
   struct Shard {
     int64_t first_of_all, documents;                            // in the parts
-    std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // select()'s documents replace them
-    int64_t first = 0;                                          // spans count from this token of the corpus
+    std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // select()'s documents, used instead
+    int64_t first = 0;                                          // spans start at this token of the corpus
   };
 
   Tokens without_parts() const;
@@ -90,17 +90,17 @@ class Tokens {
   std::string name_;
 };
 
-// All sources, one after another. The result has labels if all of them have. Errors: no source; different tokenizers.
+// All sources, in order. The result has labels if all of them do. Errors: sources is empty; the tokenizers differ.
 Tokens join(std::vector<Tokens> sources);
 
-// True for a shard, a folder with prepared shards, or a folder of shards of llm.c. Error: a folder has shards of llm.c and other files.
+// True for a shard, a folder with prepared shards, or a folder of llm.c shards. Error: a folder mixes llm.c shards and other files.
 bool names_shards(const std::string& path);
 
-// True for prepared shards, which have their tokenizer.json.
+// True for prepared shards: they include a tokenizer.json.
 bool has_tokenizer(const std::string& path);
 // The tokenizer in a folder of prepared shards. Errors: the file's.
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path);
-// The class names in a folder of prepared shards; empty without names.
+// The class names in a folder of prepared shards; empty if classes have no names.
 std::vector<std::string> labels_of_shards(const std::string& path);
 
 }  // namespace ricci

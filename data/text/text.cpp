@@ -19,16 +19,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A path as it was given, and under $RICCI_DATA.
+// A path as given, and under $RICCI_DATA.
 std::vector<fs::path> candidates(const std::string& path) {
   const char* const folder = std::getenv("RICCI_DATA");
   if (!folder || !*folder || path.starts_with('/')) return {path};
   return {path, fs::path(folder) / path};
 }
 
-// "; train.tsv.zst is there": the file in the same folder with the longest common start of the name, at least up to the first dot.
+// "; train.tsv.zst is there": the file in this folder with the longest common prefix, at least up to the first dot.
 std::string nearest_file_note(const fs::path& path) {
-  const std::string asked = path.filename().string() + ".";  // the dot prefers the same name with one more ending
+  const std::string asked = path.filename().string() + ".";  // the dot prefers the name with one more suffix
   std::string nearest;
   auto most = static_cast<int64_t>(asked.find('.'));
   if (most == 0) return "";
@@ -76,8 +76,8 @@ fs::path find_data(const std::string& path, const char* key) {
   const std::vector<fs::path> places = candidates(path);
   std::string note = nearest_file_note(places[0]);
   if (note.empty()) note = nearest_file_note(places.back());
-  if (path.starts_with('/')) fail("{}: {} is not there{}", {key, path, note});
-  if (places.size() == 1) fail("{}: {} is not there, and $RICCI_DATA, the second place to look, is not set{}", {key, path, note});
+  if (path.starts_with('/')) fail("{}: {} does not exist{}", {key, path, note});
+  if (places.size() == 1) fail("{}: {} does not exist, and $RICCI_DATA, searched next, is not set{}", {key, path, note});
   fail("{}: found neither {} nor {} ($RICCI_DATA){}", {key, path, places[1].string(), note});
 }
 
@@ -85,7 +85,7 @@ TextFile TextSource::inspect(const fs::path& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) fail("data: cannot read {}: {}", {path.string(), system_reason()});
   if (S_ISFIFO(status.st_mode))
-    fail("data: {} is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first", {path.string()});
+    fail("data: {} is a pipe, expected a file or folder; a text is read more than once, so write it to a file first", {path.string()});
   if (!S_ISREG(status.st_mode)) fail("data: {} is neither a file nor a folder", {path.string()});
   const std::array<int64_t, 4> stamp{
       status.st_size, nanoseconds(status.st_mtim), nanoseconds(status.st_ctim), static_cast<int64_t>(status.st_ino)};
@@ -103,7 +103,7 @@ TextSource::TextSource(const std::vector<std::string>& paths, std::span<const Bu
     }
     const fs::path found = find_data(path);
     const std::vector<fs::path> files = files_at(found);
-    if (files.empty()) fail("data: folder {} holds no files", {found.string()});
+    if (files.empty()) fail("data: folder {} contains no files", {found.string()});
     for (const fs::path& file : files) {
       files_.push_back(inspect(file));
       if (files_.back().bytes == 0) fail("data: {} is empty", {file.string()});

@@ -1,5 +1,5 @@
-// A text: the files that hold it, and a stream through them. Files can be plain, compressed (.gz .zst .xz .bz2) or tar archives, and are
-// recognised by their content; a text can also be built into the program. All programs read texts by TextStream.
+// The files of a text, and a stream through them. Files can be plain, compressed (.gz .zst .xz .bz2) or tar archives, and are recognized by
+// their content; a text can also be built into the program. All programs read texts by TextStream.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -15,37 +15,37 @@
 
 namespace ricci {
 
-// The path as given, else under $RICCI_DATA. Error: neither exists; the message has both places and the key or option that asked.
+// The path as given, else under $RICCI_DATA. Error: neither exists; the message names both and the key or option that asked.
 std::filesystem::path find_data(const std::string& path, const char* key = "data");
-// Like find_data, but returns nothing if neither exists.
+// Like find_data, but returns nullopt if neither exists.
 std::optional<std::filesystem::path> look_for_data(const std::string& path);
-// The file, or the files below the folder, sorted by path, without hidden ones. Error: a folder that cannot be listed.
+// The file, or the visible files below the folder, sorted by path. Error: a folder cannot be listed.
 std::vector<std::filesystem::path> files_at(const std::filesystem::path& path);
 
 // A text that is part of the program. Its name can be given instead of a path.
 struct BuiltInText {
   std::string name;
-  std::string_view text;  // outlives every source of it
+  std::string_view text;  // outlives every source that uses it
 };
 
-// A file as it was found, or a built-in text.
+// A file, as it was found, or a built-in text.
 struct TextFile {
   std::filesystem::path path;  // or the name of a built-in text
   int64_t bytes = 0;           // on disk
-  uint64_t stamp = 0;          // hash of its size, times and inode; of a built-in text the hash of its bytes
+  uint64_t stamp = 0;          // hash of its size, times and inode; for a built-in text, of its bytes
   std::optional<std::string_view> built_in = {};
   std::string name() const { return one_line(path.filename().string(), 255); }  // without control characters
 };
 
-// The files of a text, a small value. The constructor looks the files up but does not read them.
+// The files of a text, a small value. The constructor finds the files but does not read them.
 class TextSource {
  public:
-  // Files and folders in this order. A folder means every file below it but hidden ones, sorted by path.
-  // Errors: nothing found, not a regular file, an empty file or folder.
+  // Files and folders in this order. A folder means all visible files below it, sorted by path. Errors: a path is not found, or not a
+  // regular file; a file or folder is empty.
   explicit TextSource(const std::vector<std::string>& paths, std::span<const BuiltInText> built_in = {});
   explicit TextSource(const std::string& path) : TextSource(std::vector{path}) {}
 
-  // These files in another encoding than UTF-8.
+  // These files in an encoding other than UTF-8.
   TextSource read_as(Encoding encoding) const;
   Encoding encoding() const { return encoding_; }
 
@@ -53,12 +53,12 @@ class TextSource {
   int64_t bytes_on_disk() const;
   std::string name() const;  // for messages: "input.txt", "a.txt and 2 more"
 
-  // Hashes for the names of caches: of the paths and the encoding; of the sizes, times and inodes of the files.
+  // Hashes for cache names: of the paths and the encoding; of the sizes, times and inodes of the files.
   uint64_t place_hash() const;
   uint64_t stamp_hash() const;
   // A hash of the bytes of each file. Reads all files.
   uint64_t content_hash() const;
-  // Error: the size or the times of a file have changed since construction.
+  // Error: the size or times of a file have changed since construction.
   void check_unchanged() const;
 
  private:
@@ -69,21 +69,21 @@ class TextSource {
 };
 
 // One pass over the files of a source and the members of their archives, in blocks of UTF-8. A file that is not an archive has one member.
-// Errors: a file that cannot be read, is damaged or cut short, or is empty after decompression; a member of an archive that is compressed,
-// or packed without its zeros (tar --sparse); TextDecoder's.
+// Errors: a file cannot be read, is damaged or cut short, or is empty after decompression; an archive member is compressed, or sparse (tar
+// --sparse); TextDecoder's.
 class TextStream {
  public:
   explicit TextStream(const TextSource& source, int64_t first_file = 0);
   ~TextStream();
   TextStream(const TextStream&) = delete;
 
-  // Moves to the next member that is a regular file and not hidden, in this file or a later one; false at the end.
+  // Moves to the next visible, regular member in this file or a later one; false at the end.
   bool next_member();
-  int64_t file() const { return file_; }             // number of the open file; at the end the number of files
+  int64_t file() const { return file_; }             // index of the open file; at the end the number of files
   const std::string& name() const { return name_; }  // the member: "corpus.txt", or "corpus.tar: a/b.txt"
   // The next block of the member, about 256 KiB, valid until the next call; empty at its end.
   std::string_view next();
-  int64_t bytes_of_files() const;  // about the bytes on disk that were read, with the files before the first
+  int64_t bytes_of_files() const;  // about the bytes on disk that were read, including the files before the first
 
  private:
   class File;

@@ -1,5 +1,5 @@
-// libarchive reads every file, whether it is plain, compressed or an archive. Only .gz is unpacked by zlib first, because libarchive 3.6
-// checks neither the CRC-32 nor the length of its members, so most damage would go unnoticed.
+// libarchive reads every file, plain, compressed or archive. Only .gz is unpacked by zlib first: libarchive 3.6 checks neither the CRC-32
+// nor the length of its members, so it misses most damage.
 #include <archive.h>
 #include <archive_entry.h>
 #include <zlib.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kBlock = 256 << 10;
 
-// The format of a compressed file, from its first bytes; empty for any other.
+// The compression format, from the first bytes of a file; empty if unknown.
 std::string_view compression_of(std::string_view start) {
   if (start.starts_with("\x1f\x8b")) return "gzip";
   if (start.starts_with("\x28\xb5\x2f\xfd")) return "zstd";
@@ -77,7 +77,7 @@ void TextStream::File::open() {
     constexpr int gzip = 16;
     unpacked_.resize(kBlock);
     if (inflateInit2(this, gzip + MAX_WBITS) != Z_OK) throw std::bad_alloc();
-  } else if (open_) {  // formats with a clear signature only, because a plain text must not be taken for a compressed one
+  } else if (open_) {  // only formats with a clear signature: a plain text must not be read as a compressed one
     archive_read_support_filter_zstd(handle_);
     archive_read_support_filter_xz(handle_);
     archive_read_support_filter_bzip2(handle_);
@@ -140,7 +140,7 @@ std::string_view TextStream::File::unpack() {
   return std::string_view(unpacked_).substr(0, kBlock - avail_out);
 }
 
-// Error: bytes other than the zeros that fill up a block of a tape follow the last compressed stream.
+// Error: bytes other than the zero padding of a tape block follow the last compressed stream.
 void TextStream::File::check_zeros(int64_t position, const char* format) {
   for (std::string_view rest; !(rest = read_file(position)).empty();)
     if (!is_zeros(rest)) reject(format_message("bytes that are not {} follow its end", {format}));
@@ -160,7 +160,7 @@ void TextStream::File::check_end() {
 
 void TextStream::File::reject() {
   if (error_) std::rethrow_exception(error_);
-  // An archive in a compressed stream that is damaged is reported as truncated.
+  // The library reports a damaged compressed archive as truncated.
   const bool is_packed_tar = is_tar_ && archive_filter_code(handle_, 0) != ARCHIVE_FILTER_NONE;
   const char* const reason = is_packed_tar ? nullptr : archive_error_string(handle_);
   reject(reason ? one_line(reason, 255) : "damaged or cut short");
@@ -183,7 +183,7 @@ bool TextStream::File::next_member(std::string& name) {
     const char* const path = archive_entry_pathname(entry);
     if (archive_entry_filetype(entry) != AE_IFREG || !path || is_hidden(path)) continue;
     name += ": " + one_line(path);
-    if (archive_entry_sparse_count(entry) > 0) fail("data: {} is packed with holes, which are not read; pack it without --sparse", {name});
+    if (archive_entry_sparse_count(entry) > 0) fail("data: {} is a sparse member, not supported; pack it without --sparse", {name});
     return true;
   }
 }
@@ -198,7 +198,7 @@ std::string_view TextStream::File::next(const std::string& name) {
   if (status != ARCHIVE_OK) reject();
   const std::string_view block(static_cast<const char*>(data), bytes);
   if (const std::string_view format = compression_of(block); !format.empty() && is_tar_ && !in_member_)
-    fail("data: {} is compressed as {}; members of an archive are not unpacked", {name, format});
+    fail("data: {} is compressed as {}; archive members must not be compressed", {name, format});
   in_member_ = true;
   return block;
 }

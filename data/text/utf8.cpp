@@ -11,7 +11,8 @@
 namespace ricci {
 namespace {
 
-// Moves the position past the character there. Returns its code; or a negative number, and moves past the longest start of a character.
+// Moves past the character at the position and returns its code. If it is invalid: returns a negative number and moves past its longest
+// valid prefix.
 UChar32 decode(std::string_view text, size_t& position) {
   const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data()) + position;
   const auto length = static_cast<int32_t>(std::min<size_t>(text.size() - position, U8_MAX_LENGTH));
@@ -22,7 +23,7 @@ UChar32 decode(std::string_view text, size_t& position) {
   return code;
 }
 
-// The first byte that is not UTF-8, or the end.
+// The first byte that is not valid UTF-8, or the end.
 size_t find_invalid(std::string_view text) {
   for (size_t position = 0; position < text.size();) {
     const size_t start = position;

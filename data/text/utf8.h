@@ -1,5 +1,5 @@
-// UTF-8 as RFC 3629 defines it (no overlong forms, no surrogates, nothing above U+10FFFF), and the conversion of other encodings to it.
-// Everything after this file works on valid UTF-8 only.
+// UTF-8 as RFC 3629 defines it (no overlong forms, no surrogates, nothing above U+10FFFF), and conversion from other encodings. All other
+// code uses only valid UTF-8.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +18,10 @@ struct Utf8Character {
   size_t bytes = 0;  // 0 if no valid character starts here
 };
 
-// The character that starts at byte `position`, inside the text.
+// The character at byte `position` of the text.
 Utf8Character decode_utf8(std::string_view text, size_t position);
 
-// The character that ends before byte `position`, at most the end of the text.
+// The character that ends before byte `position`.
 Utf8Character decode_utf8_before(std::string_view text, size_t position);
 
 // Appends the 1 to 4 bytes of a valid code point.
@@ -30,33 +30,33 @@ void append_utf8(char32_t code, std::string& text);
 // Length of the text without an incomplete last character: a stream can be cut here.
 size_t complete_utf8_prefix(std::string_view text);
 
-// Error: the text is not UTF-8. It starts at byte `offset` of a whole: "a.txt: byte 7 (value 0xe9) is not valid UTF-8".
+// Error: the text is not UTF-8. offset: its position in the file, for "a.txt: byte 7 (value 0xe9) is not valid UTF-8".
 void check_utf8(const std::string& who, std::string_view text, int64_t offset);
 
-// Replaces each longest start of a character and each other invalid byte by U+FFFD, as the Unicode standard recommends.
+// Replaces each longest valid prefix of a character and each other invalid byte by U+FFFD, as the Unicode standard recommends.
 std::string replace_invalid_utf8(std::string_view text);
-// The text with `by` instead of each `part`, from left to right.
+// The text with each `part` replaced by `by`, from left to right.
 std::string replaced(std::string_view text, std::string_view part, std::string_view by);
 
-// Number of characters: the bytes that do not continue a character.
+// Counts characters: the bytes that do not continue a character.
 int64_t count_characters(std::string_view text);
 
-// For messages: 'é' (U+00E9), or only U+000A if the character cannot be printed on the line.
+// For messages: 'é' (U+00E9), or only U+000A if the character cannot be printed.
 std::string describe_character(char32_t code);
 
-// The encodings of files. utf8 and latin1 are texts: NUL is an error, line ends become \n, and a byte order mark is left out, so
-// the program that saved a text does not matter. bytes: the file is not changed.
+// File encodings. utf8 and latin1 are texts: NUL is an error, line ends become \n and a byte order mark is removed, so the program that
+// saved a text does not matter. bytes: the file is not changed.
 enum class Encoding : uint8_t { utf8, latin1, bytes };
 constexpr auto choices(Encoding) { return std::array{"utf-8", "latin-1", "bytes"}; }
 
-// One file, block by block, as UTF-8.
+// Decodes one file, block by block, to UTF-8.
 class TextDecoder {
  public:
   explicit TextDecoder(Encoding encoding) : encoding_(encoding) {}
-  // Appends the text of the block. An incomplete character and a last \r wait for the next block.
-  // Error: bytes that are not in the encoding, with the name of the file, their position, and a guess at the encoding.
+  // Appends the text of the block. An incomplete character and a last \r wait for the next block. Error: a byte is invalid in the encoding;
+  // the message has the file name, the position and a guess at the encoding.
   void append(std::string_view block, const std::string& name, std::string& text);
-  // Ends the file: appends the waiting bytes; the next block starts another file. Error: the file ends inside a character.
+  // Ends the file: appends the waiting bytes. The next block starts a new file. Error: the file ends inside a character.
   void finish(const std::string& name, std::string& text);
 
  private:

@@ -1,5 +1,5 @@
-// Tokenizers without training: an id is a byte, or a Unicode character. Characters have the ids of nanoGPT's character-level
-// corpora, because then its losses can be compared with ours.
+// Tokenizers without training: an id is a byte, or a Unicode character. Characters have the same ids as in nanoGPT's character-level
+// corpora, so losses can be compared.
 #pragma once
 #include "data/formats/documents.h"
 #include "data/text/utf8.h"
@@ -26,7 +26,7 @@ class CharacterSet {
  public:
   void add(std::string_view piece, int64_t offset);  // offset: of the piece in its text. Error: not UTF-8
   void add(const Documents& documents);              // error: not UTF-8, in this file
-  std::string sorted() const;                        // the different characters
+  std::string sorted() const;                        // the distinct characters
   int64_t count() const { return count_; }           // length of all texts
 
  private:
@@ -36,8 +36,8 @@ class CharacterSet {
 
 class CharTokenizer final : public Tokenizer {
  public:
-  // The vocabulary is these characters, in the order of the ids, and the piece `end` if it is not empty. A text never has `end`.
-  // Errors: no character, a character twice, not UTF-8.
+  // The vocabulary is these characters, in id order, and the token `end` unless empty. A text never contains `end`. Errors: characters
+  // is empty, not UTF-8, or has a duplicate.
   explicit CharTokenizer(std::string_view characters, std::string end = "");
 
   std::string name() const override { return "char"; }

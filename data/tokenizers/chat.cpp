@@ -13,7 +13,7 @@ namespace {
 
 constexpr JsonLimits kLineLimits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
 
-// A template that writes all roles in the same way.
+// A template with the same form for all roles.
 ChatTemplate same_for_all(const std::string& start, const std::string& before, const std::string& between, const std::string& end,
     const std::string& rest, bool trims) {
   const auto message = [&](const std::string& role) { return before + role + between + std::string(kContent) + end + rest; };
@@ -26,7 +26,7 @@ size_t count_occurrences(std::string_view text, std::string_view part) {
   return count;
 }
 
-// As Python's str.strip(), because templates call it as trim.
+// As Python's str.strip(): templates call it as trim.
 std::string_view trimmed(std::string_view text) {
   for (Utf8Character c; !text.empty() && (c = decode_utf8(text, 0)).bytes > 0 && is_python_space(c.code);) text.remove_prefix(c.bytes);
   for (Utf8Character c; !text.empty() && (c = decode_utf8_before(text, text.size())).bytes > 0 && is_python_space(c.code);)
@@ -42,7 +42,7 @@ Json read_conversation(std::string_view line) {
   return object;
 }
 
-// Error: "weight" or "train" has an unknown value.
+// Error: the value of "weight" or "train" is unknown.
 bool is_learned(const Json& message) {
   const Json &weight = member(message, "weight"), &train = member(message, "train");
   if (!weight.is_null() && weight != 0 && weight != 1) fail("\"weight\": {}, expected 0 or 1", {one_line(to_text(weight))});
@@ -70,7 +70,7 @@ ChatTemplate chat_template(const std::vector<std::string>& named) {
 
 std::vector<Message> read_messages(std::string_view line) {
   const Json object = read_conversation(line);
-  if (has_items(member(object, "tools"))) fail("\"tools\": conversations with tools are not read");
+  if (has_items(member(object, "tools"))) fail("\"tools\": conversations with tools are not supported");
   std::vector<Message> messages;
   for (const Json& each : member(object, "messages")) {
     const auto reject = [&](const std::string& why) { fail("message {}: {}", {messages.size() + 1, why}); };
@@ -79,7 +79,7 @@ std::vector<Message> read_messages(std::string_view line) {
     const auto names = choices(ChatRole());
     const auto* const known = std::find(names.begin(), names.end(), *role);
     if (known == names.end()) reject("role '" + one_line(*role) + "', expected " + list_of<ChatRole>());
-    if (has_items(member(each, "tool_calls"))) reject("\"tool_calls\": conversations with tools are not read");
+    if (has_items(member(each, "tool_calls"))) reject("\"tool_calls\": conversations with tools are not supported");
     if (!content) reject("\"content\" must be a text");
     const bool is_answer = *role == name_of(ChatRole::assistant);
     const bool counts = is_answer && about(format_message("message {}", {messages.size() + 1}), [&] { return is_learned(each); });
@@ -109,21 +109,21 @@ std::set<std::string> unread_keys(std::string_view line) {
 
 ChatEncoder::ChatEncoder(const std::shared_ptr<const Tokenizer>& tokenizer, ChatTemplate form)
     : pieces_(std::dynamic_pointer_cast<const PieceTokenizer>(tokenizer)), form_(std::move(form)) {
-  if (tokenizer->eos() == Eos::line) fail("chat: the tokenizer puts a piece after every line, but a template writes line ends");
+  if (tokenizer->eos() == Eos::line) fail("chat: the tokenizer adds a token after every line, but a template writes line ends");
   if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a template", {tokenizer->name()});
   check_markers();
   const AddedToken* const end = find_added(form_.end);
   if (!end) fail("chat: end: '{}' is not an added token of the tokenizer", {one_line(form_.end)});
   plain_ = pieces_->without_added();
   if (plain_->find(form_.end) >= 0)
-    fail("chat: end: '{}' is the piece for unknown text, so messages can contain it", {one_line(form_.end)});
+    fail("chat: end: '{}' is the token for unknown text, so messages can contain it", {one_line(form_.end)});
   start_ = pieces_->encode(form_.start);
   answer_ = pieces_->encode(form_.answer);
   system_ = make_frame(form_.system);
   user_ = make_frame(form_.user);
   assistant_ = make_frame(form_.assistant);
   if (assistant_.after.empty() || assistant_.after.front() != end->id)
-    fail("chat: end: '{}' is not found after an answer, because other added tokens are found there first", {one_line(form_.end)});
+    fail("chat: end: '{}' is not found after an answer; a different added token is found there first", {one_line(form_.end)});
 }
 
 const AddedToken* ChatEncoder::find_added(std::string_view content) const {
@@ -158,7 +158,7 @@ ChatEncoder::Frame ChatEncoder::make_frame(const std::string& text) const {
   return {pieces_->encode(before.substr(0, last)), before.substr(last), after.substr(0, first), pieces_->encode(after.substr(first))};
 }
 
-// The index of the first token that counts: it has the first byte of the answer, perhaps after white space of the lead.
+// The index of the first scored token. It contains the first byte of the answer, perhaps after white space of the lead.
 size_t ChatEncoder::begin_of_answer(const Frame& frame, std::span<const int64_t> text) const {
   std::vector<int64_t> lead;
   plain_->append_ids(frame.lead, 0, lead);

@@ -1,7 +1,7 @@
-// Conversations as ids. A template writes messages as one text with markers between them:
+// Conversations as ids. A template formats messages as one text with markers between them:
 //   chatml   <|im_start|>user\nTEXT<|im_end|>\n<|im_start|>assistant\nTEXT<|im_end|>\n
-// Markers are added tokens of the tokenizer. They are not looked for in the text of a message, because otherwise a user could write one.
-// Only the answers of the assistant and the markers that end them count, because a model must learn nothing else.
+// Markers are added tokens of the tokenizer. They are not recognized in the text of a message: a user must not be able to write one. Only
+// the assistant's answers and their end markers are scored.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -21,13 +21,13 @@ inline constexpr std::string_view kContent = "{content}";
 
 struct ChatTemplate {
   std::string start;                    // before the first message
-  std::string system, user, assistant;  // messages, with {content} for their text; `assistant` is `answer`, {content}, `end`, and a rest
+  std::string system, user, assistant;  // messages with {content} for their text; `assistant` is `answer`, {content}, `end`, and a rest
   std::string end;                      // one added token
   std::string answer;                   // opens an answer
   bool trims = false;                   // removes white space around texts
 };
 
-// The template with this name, chatml or llama3, or of the six strings above in their order. Errors: neither; a message does not have
+// The template chatml or llama3, or one from the six strings above in their order. Errors: it is neither; a message does not contain
 // {content} once; `assistant` does not start with `answer`, {content} and `end`.
 ChatTemplate chat_template(const std::vector<std::string>& named);
 
@@ -40,24 +40,25 @@ struct Message {
   bool counts = true;  // an answer that a model learns
 };
 
-// The messages of {"messages": [{"role": "user", "content": "..."}, ...]}. An answer with "weight": 0 or "train": false is read and not
-// learned. Errors, with the number of the message from 1: not such an object, no message, a different role, tools, a content that is not a
-// text, a different weight.
+// The messages of {"messages": [{"role": "user", "content": "..."}, ...]}. An answer with "weight": 0 or "train": false is read but not
+// learned. Errors, with the message number from 1: the line is not such an object, or has no message; a role, content or weight is invalid;
+// there are tools.
 std::vector<Message> read_messages(std::string_view line);
-// Keys of messages, and of the line those with a meaning for training, that read_messages ignores. Null and empty values do not count.
+// Keys of messages, and those keys of the line with a meaning for training, that read_messages ignores. Keys with null or empty values are
+// omitted.
 std::set<std::string> unread_keys(std::string_view line);
 
 // Encodes conversations.
 class ChatEncoder {
  public:
-  // Errors: the tokenizer has no added token for `end`, or for a marker <|...|> of the template; it puts a piece after lines;
+  // Errors: the tokenizer has no added token for `end`, or for a marker <|...|> of the template; it adds a token after lines;
   // PieceTokenizer::without_added's.
   ChatEncoder(const std::shared_ptr<const Tokenizer>& tokenizer, ChatTemplate form);
 
-  // Encodes a line. Errors: read_messages'; a text that the tokenizer cannot encode.
+  // Encodes a line. Errors: read_messages'; the tokenizer cannot encode a text.
   EncodedDocument encode(std::string_view line) const;
   void append_message(const Message& message, EncodedDocument& document) const;
-  // The ids that open a conversation, and the ids that open an answer. An answer ends with end() and then rest(), or with another special
+  // The ids that open a conversation, and the ids that open an answer. An answer ends with end() and rest(), or with a different special
   // token.
   const std::vector<int64_t>& start() const { return start_; }
   const std::vector<int64_t>& answer() const { return answer_; }
@@ -66,7 +67,7 @@ class ChatEncoder {
   bool ends_answer(int64_t id) const;
 
  private:
-  // A message without its text. Plain text next to {content} (lead, trail) is encoded together with it, as transformers does.
+  // A message without its text. Plain text next to {content} (lead, trail) is encoded together with it, as in transformers.
   struct Frame {
     std::vector<int64_t> before;
     std::string lead, trail;
@@ -77,7 +78,7 @@ class ChatEncoder {
   void check_markers() const;
   size_t begin_of_answer(const Frame& frame, std::span<const int64_t> text) const;
 
-  std::shared_ptr<const PieceTokenizer> pieces_, plain_;  // plain_ encodes the texts of messages
+  std::shared_ptr<const PieceTokenizer> pieces_, plain_;  // plain_ encodes message texts
   ChatTemplate form_;
   std::vector<int64_t> start_, answer_;
   Frame system_, user_, assistant_;

@@ -46,10 +46,10 @@ std::string other_than_ids(std::string_view start, int64_t vocab_size) {
   if (start.starts_with("\x93NUMPY")) return "a NumPy array; numpy.load(FILE)" + conversion;
   if (start.starts_with("PK\3\4")) return "a zip archive, such as .npz; numpy.load(FILE)['NAME']" + conversion;
   const bool is_shard = start.starts_with("\x88\xd8\x34\1") || start.starts_with("\xa1\xd9\x34\1");
-  if (is_shard) return "a shard of llm.c; ricci train reads it as it is";
+  if (is_shard) return "an llm.c shard; ricci train reads it directly";
   start = start.substr(0, 2048);
   if (start.size() < 64) return "";
-  bool has[4] = {};  // at this word of 8 bytes one is not 0
+  bool has[4] = {};  // some of these 8-byte words are not 0
   int highest = 0, highest_swapped = 0;
   for (size_t i = 0; i + 1 < start.size(); i += 2) {
     const int low = static_cast<unsigned char>(start[i]), high = static_cast<unsigned char>(start[i + 1]);

@@ -9,11 +9,11 @@ namespace ricci {
 
 class Tokenizer;
 
-// A tokenizer that reads the bytes of a text as ids of the given tokenizer.
-// Errors, in reading: a file of other numbers, or of a text; an id outside the vocabulary; half an id.
+// A tokenizer that reads the bytes of a text as ids of the given tokenizer. Errors, in reading: the file contains other numbers or a text;
+// an id is outside the vocabulary; the last id is cut.
 std::shared_ptr<const Tokenizer> make_id_reader(std::shared_ptr<const Tokenizer> tokenizer);
 
-// The content of a file that cannot be such ids, and the way out: "a NumPy array; ...". Empty if it can, or if the file is too short.
+// A description of a file that cannot be such ids, and the way out: "a NumPy array; ...". Empty if it can, or if the file is too short.
 std::string other_than_ids(std::string_view start_of_file, int64_t vocab_size = 65536);
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
-// Reads and writes tokenizer.json: Hugging Face's format, and ricci's own for the tokenizers that it cannot describe. Written members keep
-// their order, because shards and checkpoints contain a hash of the text.
+// Reads and writes tokenizer.json: Hugging Face's format, and ricci's own for tokenizers that it cannot describe. Written members keep
+// their order: shards and checkpoints contain a hash of the text.
 #include <algorithm>
 #include <tuple>
 
@@ -13,16 +13,16 @@ namespace ricci {
 // ---- Reading
 namespace {
 
-// A member, or a default value. Error: it has another type.
+// A member, or a default value. Error: it has the wrong type.
 template <class T> T value_or(const Json& object, const char* key, const T& otherwise) {
   return read_member<T>(object, key, "tokenizer").value_or(otherwise);
 }
 std::string get_text(const Json& object, const char* key, const std::string& otherwise = "") { return value_or(object, key, otherwise); }
 
-// The type of a component such as the pre_tokenizer; empty if the component is null.
+// The type of a component such as the pre_tokenizer; empty if it is null.
 std::string get_type(const Json& component) { return get_text(component, "type"); }
 
-// The parts of a Sequence under this key, the component as the only part, or none if it is null.
+// The parts of a Sequence under this key; otherwise the component as the only part, or no parts if it is null.
 Json parts_of(const Json& component, const char* key) {
   if (component.is_null()) return Json::array();
   return get_type(component) == "Sequence" ? member(component, key) : Json::array({component});
@@ -33,13 +33,13 @@ void expect(bool holds, const char* part, const std::string& found, const char* 
   if (!holds) fail("tokenizer.json: the {} '{}' is not supported, {}", {part, found.empty() ? "null" : one_line(found), supported});
 }
 
-// Marks added tokens as bos and eos, and returns the piece of Marks::first. Pieces of the vocabulary that are marked become added tokens.
+// Marks added tokens as bos and eos, and returns the token of Marks::first. Marked tokens of the vocabulary become added tokens.
 std::string add_marks(const Marks& marks, const Vocabulary& vocabulary, std::vector<AddedToken>& added) {
   const auto find_token = [&](int64_t id) -> AddedToken& {
     const auto found = std::find_if(added.begin(), added.end(), [&](const AddedToken& token) { return token.id == id; });
     if (found != added.end()) return *found;
     if (id < 0 || id >= vocabulary.size() || !vocabulary.has(id))
-      fail("bpe tokenizer: the id {}, which marks the start or end of texts, has no piece", {id});
+      fail("bpe tokenizer: the id {}, which marks the start or end of texts, has no token", {id});
     return added.emplace_back(AddedToken{.id = id, .content = std::string(vocabulary.piece(id))});
   };
   if (marks.begin >= 0) find_token(marks.begin).bos = true;
@@ -70,12 +70,12 @@ BpeTokenizer::Pair read_merge(const Json& merge, size_t rank) {
   if (is_pair) return merge.get<BpeTokenizer::Pair>();
   const std::string joined = as<std::string>(merge).value_or("");
   const size_t blank = joined.find(' ');
-  if (blank == joined.npos) fail("tokenizer.json: merge {} is not two pieces", {rank});
+  if (blank == joined.npos) fail("tokenizer.json: merge {} is not two tokens", {rank});
   return {joined.substr(0, blank), joined.substr(blank + 1)};
 }
 
-// The piece that a template puts before every text, or empty. The template can be part of a sequence of components. Pieces after a text
-// are not put there: the end of documents is a setting of the run.
+// The token that a template puts before every text, or empty. The template can be part of a sequence of components. Tokens after a text are
+// ignored: the end of documents is a setting of the run.
 std::string find_first(const Json& post_processor) {
   for (const Json& each : member(post_processor, "processors"))
     if (const std::string piece = find_first(each); !piece.empty()) return piece;
@@ -84,8 +84,8 @@ std::string find_first(const Json& post_processor) {
   return member(parts[1], "Sequence").is_object() ? get_text(member(parts[0], "SpecialToken"), "id") : "";
 }
 
-// Byte-level BPE, with or without NFC. A text is divided into words by only a ByteLevel component (GPT-2), by Split with a pattern and
-// ByteLevel, or by Digits and ByteLevel (SmolLM).
+// Byte-level BPE, with or without NFC. The pre_tokenizer is ByteLevel (GPT-2), Split with a pattern and ByteLevel, or Digits and ByteLevel
+// (SmolLM).
 void read_byte_level(const Json& root, BpeOptions& options) {
   constexpr const char* supported = "supported for BPE are ByteLevel, and Split by a known pattern or Digits followed by ByteLevel";
   const Json& component = member(root, "pre_tokenizer");
@@ -122,14 +122,14 @@ void read_byte_level(const Json& root, BpeOptions& options) {
   expect(!options.add_prefix_space, "pre_tokenizer", "ByteLevel with add_prefix_space after Split", supported);
 }
 
-// The parts of a Sequence under this key, one after the other.
+// The parts of a Sequence under this key as one text.
 std::string text_of(const Json& component, const char* key) {
   std::string text;
   for (const Json& part : parts_of(component, key)) text += part.dump();
   return text;
 }
 
-// Tokenizers of Llama 2's kind in their known forms.
+// The known forms of tokenizers like Llama 2's.
 void read_underscores(const Json& root, BpeOptions& options) {
   const auto metaspace = [](const std::string& scheme) {
     return R"({"type":"Metaspace","replacement":"▁","prepend_scheme":")" + scheme + R"(","split":false})";
@@ -197,7 +197,7 @@ std::shared_ptr<Tokenizer> read_wordpiece(const Json& root, Vocabulary vocabular
   options.longest_word = value_or(model, "max_input_chars_per_word", options.longest_word);
   options.cleanup = value_or(after, "cleanup", true);
   options.post_processor = member(root, "post_processor");
-  expect(get_text(after, "prefix", options.prefix) == options.prefix, "decoder", "WordPiece with another prefix than its model",
+  expect(get_text(after, "prefix", options.prefix) == options.prefix, "decoder", "WordPiece with a prefix that differs from its model's",
       "supported is the same");
   return std::make_shared<WordPieceTokenizer>(std::move(vocabulary), std::move(added), std::move(options));
 }
@@ -216,7 +216,7 @@ std::shared_ptr<Tokenizer> read_hugging_face(const Json& root, const Additions& 
   const std::string type = get_text(model, "type", member(model, "merges").is_null() ? "" : "BPE");
   const bool is_known = type == "BPE" || type == "WordPiece" || type == "WordLevel";
   expect(is_known, "model", type, "supported are BPE, WordPiece and WordLevel");
-  if (!member(model, "vocab").is_object()) fail("tokenizer.json: the model has no vocabulary of pieces and ids");
+  if (!member(model, "vocab").is_object()) fail("tokenizer.json: the model has no vocabulary of tokens and ids");
   Vocabulary vocabulary = Vocabulary::of_json(member(model, "vocab"));
   std::vector<AddedToken> added = read_added_tokens(root);
   int64_t next = vocabulary.size();
@@ -229,11 +229,11 @@ std::shared_ptr<Tokenizer> read_hugging_face(const Json& root, const Additions& 
 
 std::shared_ptr<Tokenizer> read_model(const Json& root, const std::string& name, const Additions& additions) {
   if (member(root, "model").is_object()) return read_hugging_face(root, additions);
-  if (name.empty()) fail("tokenizer: the JSON has neither a \"model\", as Hugging Face's have, nor a text \"name\"");
+  if (name.empty()) fail("tokenizer: the JSON has neither Hugging Face's \"model\" nor a text \"name\"");
   if (name != "byte" && name != "char") fail("tokenizer: unknown name {}, known are byte, char and eos", {one_line(name)});
   std::string end = get_text(root, "end");
   for (const std::string& piece : additions.pieces) {
-    if (name == "byte" || !end.empty()) fail("{} tokenizer: no piece can be added to its vocabulary", {name});
+    if (name == "byte" || !end.empty()) fail("{} tokenizer: no token can be added to its vocabulary", {name});
     end = piece;
   }
   if (name == "byte") return std::make_shared<ByteTokenizer>();
@@ -258,7 +258,7 @@ std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json) { re
 std::shared_ptr<const Tokenizer> with_additions(const Tokenizer& tokenizer, const Additions& additions) {
   for (const std::string& piece : additions.pieces)
     if (const int64_t id = tokenizer.find(piece); id >= 0)
-      fail("special piece '{}': the vocabulary has it already, as {}", {one_line(piece), id});
+      fail("special token '{}': the vocabulary has it already, as {}", {one_line(piece), id});
   const std::shared_ptr<Tokenizer> other = read(tokenizer.json(), additions);
   if (additions.eos != Eos::none) other->set_eos(additions.eos, additions.eos_piece);
   return other;
@@ -275,12 +275,12 @@ Json write_token(const AddedToken& token) {
   return json;
 }
 
-// The pieces that the model knows.
+// The tokens that the model knows.
 Json write_vocabulary(const PieceTokenizer& tokenizer) {
   Json json = Json::object();
   auto& members = json.get_ref<Json::object_t&>();
   members.reserve(static_cast<size_t>(tokenizer.model_size()));
-  for (int64_t id = 0; id < tokenizer.model_size(); ++id)  // json[piece] would search all members, and take minutes
+  for (int64_t id = 0; id < tokenizer.model_size(); ++id)  // json[piece] would search all members and need minutes
     if (tokenizer.vocabulary().has(id)) members.emplace_back(std::string(tokenizer.vocabulary().piece(id)), id);
   return json;
 }
@@ -310,7 +310,7 @@ Json make_pre_tokenizer(const BpeOptions& options) {
       {"type", "Sequence"}, {"pretokenizers", Json::array({is_digits ? digits : split, byte_level(options.add_prefix_space, is_digits)})}};
 }
 
-// A template that puts this piece before every text.
+// A template that puts this token before every text.
 Json make_template(const std::string& first, int64_t id) {
   const auto part = [](const char* kind, const std::string& name, int type) {
     return Json::object({{kind, {{"id", name}, {"type_id", type}}}});

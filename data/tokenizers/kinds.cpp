@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kMerges[][2] = {{"vocab.bpe", "encoder.json"}, {"merges.txt", "vocab.json"}};
 constexpr const char* kVocabTxt = "vocab.txt";
-// Vocabularies that only transformers reads.
+// Vocabularies that only transformers can read.
 constexpr std::pair<const char*, const char*> kForeign[] = {{".model", "SentencePiece"}, {".tiktoken", "tiktoken"}};
 
 using Trained = std::shared_ptr<const Tokenizer>;
@@ -43,7 +43,7 @@ Trained make_char_tokenizer(std::vector<Documents>& sources, double train_fracti
   return std::make_shared<CharTokenizer>(characters.sorted());
 }
 
-// The characters before the cut of a plain text, which is cut if it is not yet; else the first documents, as Tokens::split divides them.
+// The characters before the cut of a plain text; an uncut text is cut first. Otherwise the first documents, as Tokens::split divides them.
 Documents training_part(Documents& documents, double train_fraction) {
   if (documents.is_text() && documents.cut == 0) cut_text(documents, train_fraction);
   Documents part = documents;
@@ -75,7 +75,7 @@ std::vector<BpeTokenizer::Pair> read_merges(const std::string& text) {
     if (line.empty() || (number == 1 && line.starts_with("#version"))) continue;
     const size_t blank = line.find(' ');
     if (blank == line.npos || blank == 0 || blank + 1 == line.size() || line.find(' ', blank + 1) != line.npos)
-      fail("line {}: expected two pieces with a blank between them, got '{}'", {number, one_line(line)});
+      fail("line {}: expected two tokens separated by a blank, got '{}'", {number, one_line(line)});
     merges.emplace_back(line.substr(0, blank), line.substr(blank + 1));
   }
   return merges;
@@ -83,11 +83,11 @@ std::vector<BpeTokenizer::Pair> read_merges(const std::string& text) {
 
 Vocabulary read_vocabulary(const std::string& text) {
   const Json root = parse_json(text, "vocabulary");
-  if (!root.is_object() || root.empty()) fail("vocabulary: expected an object of pieces and their ids");
+  if (!root.is_object() || root.empty()) fail("vocabulary: expected an object of tokens and their ids");
   return Vocabulary::of_json(root);
 }
 
-// A file of transformers next to this one, or empty.
+// A transformers file in the same folder, or empty.
 std::string find_neighbour(const std::string& path, const char* name) {
   const std::string neighbour = fs::path(path).parent_path() / name;
   return is_there(neighbour) ? neighbour : "";
@@ -95,7 +95,7 @@ std::string find_neighbour(const std::string& path, const char* name) {
 
 Json read_if_there(const std::string& path) { return path.empty() ? Json() : read_json(path); }
 
-// Error: files of transformers next to the merges ask for another tokenizer than GPT-2's, or for more tokens. The ids would be wrong.
+// Error: transformers files next to the merges ask for a tokenizer other than GPT-2's, or for more tokens. The ids would be wrong.
 void check_is_gpt2(const std::string& merges) {
   const auto refuse = [](const std::string& reason) {
     fail("{}: merges with a vocabulary are read as GPT-2's only, without other tokens; save_pretrained of transformers writes a "
@@ -112,11 +112,11 @@ void check_is_gpt2(const std::string& merges) {
     if (const std::string file = find_neighbour(merges, name); !file.empty()) refuse(file);
 }
 
-// Merges, with their vocabulary next to them: vocab.bpe and encoder.json, or merges.txt and vocab.json.
+// Merges and their vocabulary in the same folder: vocab.bpe and encoder.json, or merges.txt and vocab.json.
 std::shared_ptr<const Tokenizer> open_merges(const std::string& path) {
   const auto& [end, other_end] = path.ends_with(kMerges[0][0]) ? kMerges[0] : kMerges[1];
   const std::string vocabulary = path.substr(0, path.size() - std::string_view(end).size()) + other_end;
-  if (!is_file(vocabulary)) fail("{}: needs {} next to it", {path, other_end});
+  if (!is_file(vocabulary)) fail("{}: needs {} in the same folder", {path, other_end});
   const std::string merges = read_text(path, kMaxTokenizer), pieces = read_text(vocabulary, kMaxTokenizer);
   Vocabulary read = about(vocabulary, [&] { return read_vocabulary(pieces); });
   check_is_gpt2(path);
@@ -170,8 +170,7 @@ std::shared_ptr<const Tokenizer> read_tokenizer(const TokenizerRecipe& recipe) {
 std::shared_ptr<const Tokenizer> make_tokenizer(const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction) {
   const TokenizerKind& kind = *recipe.kind();
   TrainingOptions options = recipe.training;
-  if (kind.needs_size && options.vocab == 0)
-    fail("{} tokenizer: the size of the vocabulary that is to be trained is not given", {kind.name});
+  if (kind.needs_size && options.vocab == 0) fail("{} tokenizer: training needs a vocabulary size", {kind.name});
   const bool has_end = kind.takes_eos || !recipe.eos_is_default;
   const Eos eos = has_end ? recipe.eos : Eos::none;
   const std::string piece = recipe.eos_piece.empty() ? kEos : recipe.eos_piece;

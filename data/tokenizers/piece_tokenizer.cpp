@@ -22,7 +22,7 @@ Vocabulary Vocabulary::of_json(const Json& object) {
     const std::optional<int64_t> id = as<int64_t>(value);
     if (!id) fail("vocabulary: the id of '{}' is not an integer", {one_line(piece)});
     if (*id < 0 || *id >= most)
-      fail("vocabulary: the id {} of '{}', one of {} pieces, is not in 0 ... {}", {*id, one_line(piece), object.size(), most - 1});
+      fail("vocabulary: the id {} of '{}', one of {} tokens, is outside 0 ... {}", {*id, one_line(piece), object.size(), most - 1});
     vocabulary.add(piece, *id);
   }
   return vocabulary;
@@ -34,7 +34,7 @@ int32_t Vocabulary::find(std::string_view piece) const {
 }
 
 void Vocabulary::add(std::string_view piece, int64_t id) {
-  if (id >= kMaxPieces) fail("vocabulary: more than {} pieces", {kMaxPieces});
+  if (id >= kMaxPieces) fail("vocabulary: more than {} tokens", {kMaxPieces});
   const std::string& text = texts_.emplace_back(piece);
   const auto [known, is_new] = ids_.emplace(text, static_cast<int32_t>(id));
   if (!is_new) fail("vocabulary: '{}' has the ids {} and {}", {one_line(piece), known->second, id});
@@ -54,7 +54,7 @@ bool stands_alone(std::string_view text, size_t begin, size_t end) {
   return !is_word(before) && !is_word(after);
 }
 
-// The tokens to find in the normalised text, or in the text as it is.
+// The tokens to find in the normalized text, or in the text itself.
 template <class NormalForm>
 std::vector<AddedToken> select_tokens(const std::vector<AddedToken>& tokens, const NormalForm& normal_form, bool normalized) {
   std::vector<AddedToken> chosen;
@@ -84,7 +84,7 @@ const AddedToken* AddedTokens::longest_at(std::string_view text, size_t position
 }
 
 void AddedTokens::split(std::string_view text, const std::function<void(size_t begin, size_t end, int64_t id)>& use) const {
-  size_t from = 0;  // end of the token before
+  size_t from = 0;  // end of the previous token
   for (size_t position = 0; position < text.size() && !tokens_.empty();) {
     const AddedToken* const token = longest_at(text, position);
     if (!token) {
@@ -92,7 +92,7 @@ void AddedTokens::split(std::string_view text, const std::function<void(size_t b
       continue;
     }
     size_t begin = position, end = position + token->content.size();
-    position = end;  // even if the token does not count
+    position = end;  // even if the token is rejected
     if (token->single_word && !stands_alone(text, begin, end)) continue;
     if (token->lstrip) {
       for (Utf8Character space; begin > from && is_space(space = decode_utf8_before(text, begin));) begin -= space.bytes;
@@ -102,7 +102,7 @@ void AddedTokens::split(std::string_view text, const std::function<void(size_t b
       end = std::max(end, from);  // the previous token can end after it
       for (Utf8Character space; end < text.size() && is_space(space = decode_utf8(text, end));) end += space.bytes;
     }
-    if (begin >= end) continue;  // the previous token has taken all of it
+    if (begin >= end) continue;  // inside the previous token
     if (begin > from) use(from, begin, -1);
     use(begin, end, token->id);
     from = end;
@@ -129,18 +129,18 @@ PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> ad
   const int64_t most = vocabulary_.size() + static_cast<int64_t>(added_.size()) + kSpareIds;
   bool follow = vocabulary_.count() == vocabulary_.size();
   for (const AddedToken& token : added_) {
-    if (token.content.empty()) fail("added tokens: the one with id {} is empty", {token.id});
+    if (token.content.empty()) fail("added tokens: the token with id {} is empty", {token.id});
     const int32_t known = vocabulary_.find(token.content);
     if (known >= 0 && known != token.id)
       fail("added tokens: '{}' has the id {}, but {} in the vocabulary", {one_line(token.content), token.id, known});
     if (token.id < 0 || token.id >= most)
-      fail("added tokens: the id {} of '{}' is not in 0 ... {}", {token.id, one_line(token.content), most - 1});
+      fail("added tokens: the id {} of '{}' is outside 0 ... {}", {token.id, one_line(token.content), most - 1});
     if (known >= 0) continue;
     follow = follow && token.id == vocabulary_.size();
     vocabulary_.add(token.content, token.id);
   }
-  // Hugging Face's tokenizers renumber the tokens that the model does not know. If their numbers would differ from these ids, the tokens
-  // become part of the vocabulary of the model.
+  // Hugging Face's tokenizers renumber tokens that the model does not know. Tokens that would get different ids are added to the model's
+  // vocabulary.
   if (!follow) model_size_ = vocabulary_.size();
   if (vocabulary_.size() == 0) fail("tokenizer: the vocabulary is empty");
 }
@@ -168,11 +168,11 @@ size_t PieceTokenizer::model_prefix(std::string_view text) const {
 // True if the added tokens on each side of byte `position` do not depend on the other side.
 bool PieceTokenizer::can_separate(std::string_view text, size_t position) const {
   const Utf8Character before = decode_utf8_before(text, position);
-  if (before.bytes > 0 && (unicode_classes()[before.code] & unicode::space)) return false;  // a token can take it
+  if (before.bytes > 0 && (unicode_classes()[before.code] & unicode::space)) return false;  // a token can include it
   const std::string_view around = text.substr(position - 1, 2);
   if (raw_.can_straddle(around)) return false;
   if (normalized_.empty() || !normal_form_) return !normalized_.can_straddle(around);
-  // These two bytes stay next to each other in the normal form.
+  // These two bytes stay adjacent when normalized.
   return is_ascii_word(around[0]) && static_cast<unsigned char>(around[1]) < 0x80 &&
          !normalized_.can_straddle(normal_form_(around, 0, false));
 }

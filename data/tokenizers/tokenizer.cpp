@@ -66,9 +66,9 @@ uint64_t Tokenizer::hash() const { return hash_bytes(to_json()); }
 void Tokenizer::set_eos(Eos after, const std::string& piece) {
   if (after == Eos::none) fail("eos: expected line or document, got none");
   if (eos_ != Eos::none)
-    fail("{} tokenizer: it has '{}' after every {} already, and gets no other end", {name(), one_line(eos_piece_), name_of(eos_)});
+    fail("{} tokenizer: it already adds '{}' after every {}; a second end is not possible", {name(), one_line(eos_piece_), name_of(eos_)});
   eos_id_ = find(piece);
-  if (eos_id_ < 0) fail("{} tokenizer: its vocabulary has no piece '{}' to put after every {}", {name(), one_line(piece), name_of(after)});
+  if (eos_id_ < 0) fail("{} tokenizer: its vocabulary has no token '{}' to put after every {}", {name(), one_line(piece), name_of(after)});
   eos_ = after;
   eos_piece_ = piece;
 }
@@ -112,7 +112,7 @@ std::string end_of_text(const Tokenizer& tokenizer) {
   const auto* const pieces = dynamic_cast<const PieceTokenizer*>(&tokenizer);
   const std::vector<int64_t> ends = tokenizer.marks().ends;
   if (pieces && !ends.empty()) return std::string(pieces->vocabulary().piece(ends[0]));
-  for (const char* piece : {"<|endoftext|>", "<|end_of_text|>", kEos, "</s>"})  // as vocabularies write it
+  for (const char* piece : {"<|endoftext|>", "<|end_of_text|>", kEos, "</s>"})  // usual names in vocabularies
     if (tokenizer.find(piece) >= 0) return piece;
   return "";
 }
@@ -142,7 +142,7 @@ std::vector<std::pair<int64_t, int64_t>> match_tokens(const Tokenizer& a, const 
   return same;
 }
 
-// ---- Many texts at once
+// ---- Many texts together
 namespace {
 
 constexpr size_t kPart = 32 << 10;                      // bytes that one thread encodes at a time

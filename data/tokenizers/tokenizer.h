@@ -1,5 +1,5 @@
-// Text to token ids and back. Ids are 0 ... vocab_size() - 1. A tokenizer can put a piece such as <eos> after every document, because
-// otherwise a model cannot learn where documents end, and would never stop writing; or after every line.
+// Text to token ids and back. Ids are 0 ... vocab_size() - 1. A tokenizer can put a token such as <eos> after every line or document:
+// without it a model cannot learn where documents end, and never stops writing.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,19 +19,19 @@ struct DocumentPiece;  // data/formats/documents.h
 enum class Eos : uint8_t { none, line, document };
 constexpr auto choices(Eos) { return std::array{"none", "line", "document"}; }
 
-inline constexpr const char* kEos = "<eos>";  // the default piece
+inline constexpr const char* kEos = "<eos>";  // the default end token
 
 // The state of decoding between two tokens.
 struct DecodeState {
-  std::string held;      // the first bytes of a character that is not complete yet
-  bool at_start = true;  // the next word is the first one, so it is written without a space
+  std::string held;      // the first bytes of an incomplete character
+  bool at_start = true;  // the next word is the first, written without a space
 };
 
-// The ids that mark where a text begins and ends; -1 or empty if the tokenizer has no such ids.
+// The ids that mark the begin and end of a text; -1 or empty if missing.
 struct Marks {
   int64_t first = -1;              // starts every document, prompt and scored text, and is never a target
   int64_t begin = -1;              // the bos_token of other programs; texts can start without it
-  std::vector<int64_t> ends = {};  // each ends a text that a model writes; the piece after documents comes first
+  std::vector<int64_t> ends = {};  // each ends a text that a model writes; first the token after documents
 };
 
 class Tokenizer {
@@ -40,35 +40,35 @@ class Tokenizer {
 
   virtual std::string name() const = 0;
   virtual int64_t vocab_size() const = 0;
-  // The id of a piece as the vocabulary writes it, or -1.
+  // The id of a token as written in the vocabulary, or -1.
   virtual int64_t find(std::string_view /*piece*/) const { return -1; }
-  // The id of text that the vocabulary lacks, or -1. Not the end of a text, even if a file names one piece for both.
+  // The id of text that the vocabulary lacks, or -1. Never the end of a text, even if a file names one token for both.
   virtual int64_t unknown_id() const { return -1; }
 
-  // Where the piece is put: Eos::line replaces the end of each line, and is decoded to one; Eos::document is put after each document.
+  // Eos::line: the token replaces the end of each line, and is decoded to one. Eos::document: it is put after each document.
   Eos eos() const { return eos_; }
   const std::string& eos_piece() const { return eos_piece_; }
-  // For functions that make tokenizers; others call with_eos. Errors: the vocabulary lacks the piece; `after` is Eos::none; the tokenizer
-  // has a piece already.
+  // For functions that make tokenizers; others call with_eos. Errors: the vocabulary lacks the token; `after` is Eos::none; the tokenizer
+  // has an end token already.
   void set_eos(Eos after, const std::string& piece);
   Marks marks() const;
 
-  // The ids of a text. Errors: text that the tokenizer cannot represent, with its byte offset.
+  // The ids of a text. Error: the tokenizer cannot represent a character; the message has its byte offset.
   std::vector<int64_t> encode(std::string_view text) const;
-  // The ids of the start of a text: marks().first, if the tokenizer has it, and then the ids.
+  // The ids of the start of a text, with marks().first, if any, before them.
   std::vector<int64_t> encode_start(std::string_view text) const;
-  // The text of the ids. It can end inside a character. Error: an id outside the vocabulary, with its index.
+  // The text of the ids. It can end inside a character. Error: an id is outside the vocabulary; the message has its index.
   std::string decode(std::span<const int64_t> ids) const;
 
   // Decodes token by token, for text that is shown while a model writes it. Returns the text that is certain after this id: the bytes of a
-  // character come together. Error: an id outside the vocabulary.
+  // character come together. Error: the id is outside the vocabulary.
   std::string decode_next(int64_t id, DecodeState& state) const;
-  // The state after ids that are shown already, such as a prompt.
+  // The state after ids that are already shown, such as a prompt.
   DecodeState state_after(std::span<const int64_t> ids) const;
   // The rest of the text after the last token: the bytes of an incomplete character.
   std::string decode_end(DecodeState& state) const;
 
-  // Everything that is needed to make this tokenizer again.
+  // A complete description, for tokenizer_from_json.
   Json json() const { return with_eos(model_json()); }
   std::string to_json() const { return json().dump(); }
   // The JSON without eos(), for programs that read its id from a config.
@@ -80,11 +80,11 @@ class Tokenizer {
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids, bool starts = true) const;
   // The length of the longest start of the text that can be encoded separately from everything after it.
   size_t complete_prefix(std::string_view text) const;
-  // Appends the piece after a document, if eos() asks for it. `last`: the last bytes of the document.
+  // Appends the token after a document, if eos() asks for it. last: the last bytes of the document.
   void append_end(std::string_view last, std::vector<int64_t>& ids) const;
 
  protected:
-  // For each kind of tokenizer to define, without eos().
+  // Defined by each tokenizer kind, without eos().
   virtual void append_model_ids(std::string_view piece, int64_t offset, bool starts, std::vector<int64_t>& ids) const = 0;
   virtual size_t model_prefix(std::string_view text) const = 0;
   virtual Marks model_marks() const { return {}; }
@@ -101,36 +101,36 @@ class Tokenizer {
 
 inline constexpr int64_t kMaxTokenizer = 64 << 20;  // bytes of its JSON
 
-// Reads a tokenizer that to_json() or another program has written (json.cpp). Errors: not JSON, too long or nested too deeply, missing or
-// wrong members, a component that is not supported.
+// Reads a tokenizer written by to_json() or another program (json.cpp). Errors: it is not JSON, too long or nested too deeply; a member is
+// missing or wrong; a component is not supported.
 std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json);
 
-// Additions to a tokenizer. It is read again from its JSON with them.
+// Additions to a tokenizer, applied to its JSON.
 struct Additions {
-  std::vector<std::string> pieces = {};  // at the end of the vocabulary, found in texts as they are written
-  Marks marks = {};                      // -1 and an empty list change nothing. Only BPE has marks
+  std::vector<std::string> pieces = {};  // at the end of the vocabulary, found in texts as written
+  Marks marks = {};                      // -1 and an empty list change nothing; only for BPE
   Eos eos = Eos::none;
   std::string eos_piece = {};
 };
-// Errors: the vocabulary has the piece already, or cannot have pieces; a mark without a piece; set_eos's.
+// Errors: the vocabulary already has the token, or cannot have tokens; a mark has no token; set_eos's.
 std::shared_ptr<const Tokenizer> with_additions(const Tokenizer& tokenizer, const Additions& additions);
 
-// The tokenizer with this piece after each line or document; the vocabulary gets the piece if it lacks it. An empty piece means end_of_text
-// after documents, or <eos>. Eos::none changes nothing. Error: this kind of tokenizer cannot get a piece.
+// The tokenizer with this token after each line or document; added to the vocabulary if missing. An empty token means end_of_text after
+// documents, or <eos>. Eos::none changes nothing. Error: this kind of tokenizer cannot have it.
 std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos after, std::string piece = "");
 
-// The tokenizer with its end_of_text after each document. It is not changed if it has no end_of_text, or a piece already.
+// The tokenizer with its end_of_text after each document. It is not changed if it has no end_of_text, or an end token already.
 std::shared_ptr<const Tokenizer> with_own_eos(std::shared_ptr<const Tokenizer> tokenizer);
 
-// The piece that ends a text: the first of Marks::ends, or a piece of the vocabulary with a usual name such as <|endoftext|>, or empty.
+// The token that ends a text: the first of Marks::ends, or a token with a usual name such as <|endoftext|>, or empty.
 std::string end_of_text(const Tokenizer& tokenizer);
 
-// Pairs of ids, one of each tokenizer, with the same text. A text that belongs to more than one token is left out.
+// Pairs of ids, one of each tokenizer, with the same text. Texts of more than one token are omitted.
 std::vector<std::pair<int64_t, int64_t>> match_tokens(const Tokenizer& a, const Tokenizer& b);
 
 // The ids of pieces of documents, with marks().first before each document and append_end() after it. All threads encode parts of the
-// pieces. The ids do not depend on the number of threads, because a text is divided only where its two sides can be encoded separately.
-// Error: the first one in the order of the pieces.
+// pieces. The ids do not depend on the number of threads: a text is divided only where its two sides can be encoded separately. Error: the
+// first in the order of the pieces.
 std::vector<std::vector<int64_t>> encode(const Tokenizer& tokenizer, std::span<const DocumentPiece> pieces);
 
 }  // namespace ricci

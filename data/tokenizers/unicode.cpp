@@ -48,9 +48,9 @@ std::vector<uint8_t> classes_of_all() {
 std::string normalize(const icu::Normalizer2* form, UErrorCode status, std::string_view text) {
   std::string result;
   icu::StringByteSink<std::string> sink(&result, static_cast<int32_t>(text.size()));
-  if (text.size() > INT32_MAX) fail("normalisation: {} bytes at once, at most {} are possible", {text.size(), INT32_MAX});
+  if (text.size() > INT32_MAX) fail("normalization: the text has {} bytes, at most {} are possible", {text.size(), INT32_MAX});
   if (U_SUCCESS(status)) form->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())), sink, nullptr, status);
-  if (U_FAILURE(status)) fail("normalisation: {}", {u_errorName(status)});
+  if (U_FAILURE(status)) fail("normalization: {}", {u_errorName(status)});
   return result;
 }
 

@@ -1,5 +1,4 @@
-// Classes of characters and normalisation from ICU, because tokenizers are defined by the tables of the Unicode standard. Texts must be
-// valid UTF-8.
+// Classes of characters and normalization from ICU: the tables of the Unicode standard define tokenizers. Texts must be valid UTF-8.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,7 +11,7 @@ namespace unicode {
 inline constexpr uint8_t letter = 1;       // \p{L}
 inline constexpr uint8_t number = 2;       // \p{N}
 inline constexpr uint8_t space = 4;        // \s: the property White_Space
-inline constexpr uint8_t punctuation = 8;  // \p{P}, and all signs of ASCII, also $ + < = > ^ ` | ~
+inline constexpr uint8_t punctuation = 8;  // \p{P}, and all ASCII signs, also $ + < = > ^ ` | ~
 inline constexpr uint8_t nonspacing = 16;  // \p{Mn}: accents above or below a letter
 inline constexpr uint8_t other = 32;       // control, format and private use, but not unassigned: these can become letters
 inline constexpr uint8_t ideograph = 64;   // a Chinese character, as defined by BERT
@@ -21,19 +20,19 @@ inline constexpr uint8_t ideograph = 64;   // a Chinese character, as defined by
 // The class of every code point. The table is filled on first use, in a millisecond.
 const uint8_t* unicode_classes();
 
-// White space of Python's str: \s and four separators of ASCII.
+// White space of Python's str: \s and four ASCII separators.
 bool is_python_space(char32_t code);
 
 // \w: a letter, a mark, a decimal digit, a connector such as _, or a joiner.
 bool is_word_character(char32_t code);
 
-// Normalisation form C: an accent and its letter become one character if Unicode has it.
+// Normalization form C: an accent and its letter become one character if Unicode has it.
 std::string compose_characters(std::string_view text);
 
 // True if a text can be cut between these two characters before it is composed: form C keeps both unchanged.
 bool composes_apart(char32_t before, char32_t after);
 
-// Normalisation form D: a letter with an accent becomes the letter and the accent.
+// Normalization form D: a letter with an accent becomes the letter and the accent.
 std::string decompose_characters(std::string_view text);
 
 // Appends the lower case of a character, independent of language. It can be two characters: U+0130 becomes an i and a dot.

@@ -1,4 +1,4 @@
-// Remembers the ids of words, because a text repeats few words often. It changes the time, never the ids.
+// Caches the ids of words: a text repeats few words often. The cache never changes the ids.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -12,10 +12,10 @@
 
 namespace ricci {
 
-// A hash table with one place for each hash: a later word replaces an earlier one. It starts small, for prompts, and grows.
+// A hash table with one slot per hash: a later word replaces an earlier one. It starts small, for prompts, and grows.
 class WordCache {
  public:
-  // Appends the ids of the first `word` bytes of the text. The first time encode() must append them.
+  // Appends the ids of the first `word` bytes of the text. On a miss encode() appends them.
   template <class Encode> void append(std::string_view text, size_t word, std::vector<int64_t>& ids, const Encode& encode) {
     if (word > kLongestWord) return encode();
     const Key key = key_of(text.substr(0, word), text.size());
@@ -33,15 +33,15 @@ class WordCache {
   static constexpr size_t kLongestWord = 23, kMaxIds = 8;  // bytes, ids
   static constexpr int kMaxBits = 15;                      // 2 MiB
 
-  // A word: its bytes, zeros, and in the last byte its length.
+  // A word: its bytes, zeros, and its length in the last byte.
   struct Key {
     std::array<uint64_t, 3> parts;
     bool operator==(const Key&) const = default;
   };
-  // readable: number of bytes that can be read from the start of the word on.
+  // readable: bytes that can be read from the start of the word.
   static Key key_of(std::string_view word, size_t readable) {
     Key key{};
-    if (readable >= sizeof key) {  // three loads and a mask instead of a copy of variable length
+    if (readable >= sizeof key) {  // three loads and a mask replace a copy of variable length
       std::memcpy(&key, word.data(), sizeof key);
       const size_t bits = 8 * word.size();
       for (size_t i = 0; i < key.parts.size(); ++i) {
@@ -85,10 +85,10 @@ class WordCache {
   std::vector<Slot> slots_ = std::vector<Slot>(size_t{1} << bits_);
 };
 
-// A tokenizer has a number, because each thread has one cache and must know if it belongs to this tokenizer.
+// Each tokenizer has a number: a thread has one cache, and checks that it belongs to this tokenizer.
 class WordCacheOwner {
  public:
-  // The cache of this thread, emptied if another tokenizer used it.
+  // This thread's cache, emptied if a different tokenizer used it.
   WordCache& cache() const {
     thread_local WordCache cache;
     thread_local uint64_t owner = 0;

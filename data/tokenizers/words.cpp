@@ -13,7 +13,7 @@ constexpr int64_t kMaxLetters = 1000;  // in a word
 
 bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// The number of bytes of white space at `position`.
+// The bytes of white space at `position`.
 size_t space_bytes(std::string_view text, size_t position) {
   if (static_cast<unsigned char>(text[position]) < 0x80) return is_ascii_space(text[position]) ? 1 : 0;
   const Utf8Character character = decode_utf8(text, position);
@@ -68,9 +68,9 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedT
       options_(std::move(options)),
       unknown_(this->vocabulary().find(options_.unknown)) {
   if (unknown_ < 0) fail("wordpiece tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(options_.unknown)});
-  if (options_.prefix.empty()) fail("wordpiece tokenizer: the prefix of pieces that continue a word is empty");
+  if (options_.prefix.empty()) fail("wordpiece tokenizer: the prefix of tokens that continue a word is empty");
   if (options_.longest_word < 1 || options_.longest_word > kMaxLetters)
-    fail("wordpiece tokenizer: words of {} characters, expected 1 to {}", {options_.longest_word, kMaxLetters});
+    fail("wordpiece tokenizer: the longest word is {} characters, expected 1 to {}", {options_.longest_word, kMaxLetters});
   for (int64_t id = 0; id < model_size(); ++id) longest_ = std::max(longest_, this->vocabulary().piece(id).size());
 }
 
@@ -106,18 +106,18 @@ void WordPieceTokenizer::append_plain(std::string_view text, int64_t, bool, std:
     cache.append(text.substr(position - word.size()), word.size(), ids, [&] { append_word(word, ids); });
 }
 
-// White space and punctuation end a word, and so do Chinese characters if each is a word. Normalisation never moves accents past them.
+// White space and punctuation end a word, and so do Chinese characters if each is a word. Normalization never moves accents past them.
 bool WordPieceTokenizer::can_cut(std::string_view text, size_t position) const {
   const Utf8Character c = decode_utf8(text, position);
   if (c.bytes == 0) return false;
   const uint8_t ends = unicode::space | unicode::punctuation | (options_.text.ideographs ? unicode::ideograph : 0);
   const uint8_t kind = unicode_classes()[c.code];
-  const bool is_kept = !(kind & unicode::other) || c.code == '\t' || c.code == '\n' || c.code == '\r';  // in the normal form
+  const bool is_kept = !(kind & unicode::other) || c.code == '\t' || c.code == '\n' || c.code == '\r';  // when normalized
   return (kind & ends) && is_kept;
 }
 
 void WordPieceTokenizer::append_text(int64_t id, DecodeState& state, std::string& text) const {
-  // Hugging Face's decoder joins these to the word before them.
+  // Hugging Face's decoder joins these to the previous word.
   static constexpr std::string_view kClose[] = {".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re"};
   const std::string_view piece = vocabulary().piece(id);
   const bool continues = !state.at_start && piece.starts_with(options_.prefix);

@@ -1,5 +1,5 @@
-// Tokenizers of words. WordTokenizer gives each word an id, as in the usual form of WikiText and Penn Treebank, so every other word is lost
-// as <unk>. BERT's WordPiece avoids this: it divides a word into the longest pieces, from left to right.
+// Tokenizers of words. WordTokenizer gives each word an id, as is usual for WikiText and Penn Treebank, and maps all other words to <unk>.
+// BERT's WordPiece avoids this: it divides a word into the longest possible tokens, from left to right.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -30,36 +30,36 @@ class WordTokenizer final : public PieceTokenizer {
   int32_t unknown_id_;
 };
 
-// The next word from byte `position` on, and moves the position past it; empty at the end. The text must be valid UTF-8.
+// The next word from byte `position`; moves the position past it. Empty at the end. The text must be valid UTF-8.
 std::string_view next_spaced_word(std::string_view text, size_t& position);
 
-// BERT normalises a text like this before it looks for pieces, as in its tokenization.py and in Hugging Face's BertNormalizer.
+// BERT's normalization before tokenization, as in its tokenization.py and in Hugging Face's BertNormalizer.
 struct BertText {
   bool clean = true;       // white space becomes a blank; control characters, U+0000 and U+FFFD are removed
   bool ideographs = true;  // every Chinese character is a word
   bool strip_accents = false;
   bool lowercase = false;
 
-  // offset: of the text, for the message. Error: not UTF-8.
+  // offset: of the text, for the message. Error: the text is not UTF-8.
   std::string normalize(std::string_view text, int64_t offset) const;
 };
 
-// The next word of a normalised text from byte `position` on, and moves the position past it: a punctuation character, or everything up to
-// the next one or to white space. It is empty at the end.
+// The next word of a normalized text from byte `position`: a punctuation character, or everything up to the next one or to white space.
+// Moves the position past it. Empty at the end.
 std::string_view next_bert_word(std::string_view text, size_t& position);
 
 struct WordPieceOptions {
   BertText text = {};
-  std::string unknown = "[UNK]";  // the piece for a word that cannot be divided into pieces
-  std::string prefix = "##";      // marks pieces that continue a word
+  std::string unknown = "[UNK]";  // the token for a word that cannot be divided
+  std::string prefix = "##";      // marks tokens that continue a word
   int64_t longest_word = 100;     // characters; longer words are unknown
   bool cleanup = true;            // decoding omits the blank before . ? ! , and the ends of contractions
-  Json post_processor = nullptr;  // from the file, only to be written again
+  Json post_processor = nullptr;  // from the file, kept only for writing
 };
 
 class WordPieceTokenizer final : public PieceTokenizer {
  public:
-  // Errors: the vocabulary lacks options.unknown; no prefix; longest_word is out of range.
+  // Errors: the vocabulary lacks options.unknown; the prefix is empty; longest_word is out of range.
   WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, WordPieceOptions options);
 
   std::string name() const override { return "wordpiece"; }
@@ -77,11 +77,11 @@ class WordPieceTokenizer final : public PieceTokenizer {
 
   WordPieceOptions options_;
   int32_t unknown_;
-  size_t longest_ = 0;  // bytes of a piece
+  size_t longest_ = 0;  // bytes of a token
   WordCacheOwner cache_owner_;
 };
 
-// [CLS], [MASK] and the other special tokens of BERT that the vocabulary has.
+// BERT's special tokens that are in the vocabulary, such as [CLS] and [MASK].
 std::vector<AddedToken> find_bert_tokens(const Vocabulary& vocabulary);
 
 }  // namespace ricci

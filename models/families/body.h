@@ -1,11 +1,11 @@
-// A body turns token embeddings into the input of the model's last linear map. It is a concept because families differ only here: the
-// embedding before it (Shell) and the map after it (Output) are the same for all. A Stack is a body. A body is a struct that has
-//   body(e_bcd, lengths_b)   whole sequences -> h_bcd; lengths_b as in Batch
-//   positions()              rows that are added to the embeddings; empty if the body adds positions itself, or has none
-//   State                    its memory of the tokens read so far; make_state(batch, dtype, device) makes an empty one
-//   advance(e_bcd, state)    the next tokens -> h_bcd; positions_at_once() is the number of them that one call can take
+// A body turns token embeddings into the input of the model's last linear map. Families differ only in the body: the embedding before it
+// (Shell) and the map after it (Output) are shared. A Stack is a body. A body is a struct with
+//   body(e_bcd, lengths_b)   full sequences -> h_bcd; lengths_b as in Batch
+//   positions()              rows added to the embeddings; empty if the body adds positions itself, or uses none
+//   State                    its memory of earlier tokens; make_state(batch, dtype, device) makes an empty one
+//   advance(e_bcd, state)    the next tokens -> h_bcd, at most positions_at_once() per call
 //   each_attention(f)        f(tokens per cell, layer) for every layer that exchanges information between positions: a Stack, a
-//                            ScaleAttention or a Join. Inspection and recomputation use it
+//                            ScaleAttention or a Join. Used by inspection and recomputation
 //   visit                    as in every module
 #pragma once
 #include <algorithm>
@@ -31,7 +31,7 @@ concept Body = requires(const B body, const Tensor& e_bcd, const Tensor& lengths
 template <class B, class V> void visit_body(B& body, V&& v) { body.visit(v); }
 template <Mixer M, class V> void visit_body(Stack<M>& stack, V&& v) { v("pos", stack.pos, "blocks", stack.blocks, "ln_f", stack.ln); }
 
-// Token embeddings and a body, in every model.
+// Token embeddings and a body, the common part of all models.
 template <Body B> struct Shell {
   Tensor embedded(const Tensor& ids_bc) const {  // the input of the body [b c d]
     check_positions(ids_bc.shape()[1]);
@@ -59,10 +59,10 @@ template <Body B> struct Shell {
   void check_positions(int64_t length) const {
     if (length > ctx) fail("model: {} positions, but the context it was built for is {}", {length, ctx});
   }
-  // Reads the next positions, in pieces that the body takes. Returns the input of the last map for the last piece.
+  // Reads the next positions, in calls of at most positions_at_once(). Returns the input of the last map for the last call.
   Tensor read(const Tensor& ids_bc, State& state) const {
     const int64_t length = ids_bc.shape()[1], at_once = body.positions_at_once();
-    if (length == 0) fail("model: no position to read");
+    if (length == 0) fail("model: no token was given");
     check_positions(state.position + length);
     Tensor h_bcd;
     for (int64_t first = 0; first < length; first += at_once) {
@@ -75,7 +75,7 @@ template <Body B> struct Shell {
   }
 };
 
-// The end of every language model: the map to the vocabulary.
+// The last map of every language model, to the vocabulary.
 //   logits_bcv = x_bcd W_vd^T + bias_v,   W = tok.weight when tied
 struct OutputConfig {
   bool tie = true;
@@ -92,7 +92,7 @@ struct Output {
   Tensor loss(const Arg& x_bcd, const Table& tok, const Tensor& targets_bc) const {
     const int64_t rows = targets_bc.size();
     const Arg bias_v = head.bias,
-              w_vd = weight(tok);  // named, because the order in which arguments are evaluated, and so the tape, depends on the compiler
+              w_vd = weight(tok);  // named: a compiler chooses the order of arguments, and so of the tape
     return classifier_loss(reshape(x_bcd, {rows, x_bcd.shape()[2]}), w_vd, bias_v, targets_bc.reshaped({rows}));
   }
 
@@ -108,7 +108,7 @@ struct Output {
 };
 
 inline void visit_fields(OutputConfig& c, const Fields& field) {
-  field("tie", c.tie, "the output map is the embedding table (preset)").follows();
+  field("tie", c.tie, "the output map shares the embedding table (preset)").follows();
   field("head_bias", c.head_bias, "the output map has a bias (preset)").follows();
 }
 

@@ -1,6 +1,6 @@
-// family: bottomup. A language model from fine to coarse (Subramanian et al. 2020, section 3.3): stacks over the cells of the coarse scales
-// come first. Then, in an aggregation layer, tokens attend to complete coarse cells, because attention to all tokens would cost more, and
-// pass through their own stack. e are the token embeddings, s_2 < ... < s_n the coarse scales.
+// family: bottomup. A language model from fine to coarse (Subramanian et al. 2020, section 3.3): the stacks over the cells of the coarse
+// scales run first. In an aggregation layer tokens then attend to complete coarse cells, cheaper than attention to all tokens, and pass
+// through their own stack. e are the token embeddings, s_2 < ... < s_n the coarse scales.
 //   x^s_2 = D(e),   h^s_i = T_s_i(x^s_i),   x^s_i+1 = D(h^s_i)  (chain)  or  D(e)
 //   z = e + drop(A(LN(e); h^s_2, ..., h^s_n)),   h^1 = T_1(z),   logits = h^1 W_vocab^T
 #pragma once
@@ -16,8 +16,8 @@ struct BottomUpConfig {
   bool chain = true;
 };
 
-// Tokens attend to the complete cells of the coarse scales, each head to one scale. It has no feed-forward map. kv_heads, head_width,
-// qk_norm and rope act only in the stacks, because here queries are tokens and keys are cells.
+// Tokens attend to the complete cells of the coarse scales, each head to one scale, without a feed-forward map. kv_heads, head_width,
+// qk_norm and rope affect only the stacks: here queries are tokens and keys are cells.
 struct Aggregation {
   // z of the formula.
   Tensor operator()(const Arg& e_bcd, const std::vector<Tensor>& h_s, const Tensor& lengths_b) const {
@@ -92,7 +92,7 @@ struct BottomUp {
     for (const Scale& scale : coarse) state.coarse.push_back({.stack = scale.stack.make_state(batch, dtype, device)});
     return state;
   }
-  // A coarse scale runs only when tokens complete one of its cells; the aggregation layer and the finest scale run at every token.
+  // A coarse scale runs only when tokens complete one of its cells; the aggregation layer and the finest scale run for every token.
   Tensor advance(const Tensor& e_bcd, State& state) const {
     const auto down = [&](size_t i, const Tensor& finer) { return coarse[i].down.advance(finer, state.coarse[i].down); };
     const auto stack = [&](size_t i, const Tensor& x_bmd) { return through(coarse[i].stack, x_bmd, state.coarse[i].stack); };
@@ -125,13 +125,13 @@ struct BottomUp {
     const int64_t coarse_scales = std::ssize(keys.scales.scales) - 1, heads = keys.settings<Sdp>().heads;
     if (keys.d % heads)
       fail("model.heads: {} does not divide d = {}, but the aggregation layer has heads of d / heads columns", {heads, keys.d});
-    if (coarse_scales < 1) fail("model.scales: only 1, expected a coarser scale for the aggregation layer");
+    if (coarse_scales < 1) fail("model.scales: contains only scale 1, expected a coarser one for the aggregation layer");
     if (coarse_scales > heads) fail("model.scales: {} coarse scales, but only {} heads to divide among them", {coarse_scales, heads});
   }
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }
 
  private:
-  // stack(i, down(i, finer cells)) of every coarse scale i; empty for a scale without a whole cell.
+  // stack(i, down(i, finer cells)) of every coarse scale i; empty for a scale without a complete cell.
   template <class Down, class Run> std::vector<Tensor> coarse_cells(const Tensor& e_bcd, const Down& down, const Run& stack) const {
     std::vector<Tensor> h_s;
     for (size_t i = 0; i < coarse.size(); ++i) {
@@ -145,7 +145,7 @@ struct BottomUp {
 };
 
 inline void visit_fields(BottomUpConfig& c, const Fields& field) {
-  field("chain", c.chain, "a scale reads the output of the next finer scale; false: the token embeddings");
+  field("chain", c.chain, "input of a scale: the output of the next finer scale (false: the token embeddings)");
 }
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
-// family: classifier. Token embeddings and a stack of blocks as in a decoder, but without a mask, because the whole document is known; a
-// linear map to the classes at every position, and the mean of their logits:
+// family: classifier. Token embeddings and a stack of blocks as in a decoder, but without a mask: the full document is known. A linear map
+// gives the class logits at every position, then their mean:
 //   logits_bk = mean over the real positions c of (stack(embed(ids))_bcd W_kd^T + bias_k),      k: the classes
 #pragma once
 #include "core/dims.h"
@@ -23,7 +23,7 @@ template <Body B> struct PooledClassifier : Shell<B> {
   // Mean nats over the sequences with a target other than -1, f64 [].
   Tensor loss(const Batch& batch) const {
     if (!(batch.targets.shape() == Shape{batch.ids_bc.shape()[0]}))
-      fail("model: targets {} for ids {}, expected one per sequence", {show(batch.targets.shape()), show(batch.ids_bc.shape())});
+      fail("model: targets are {} for ids {}, expected one per sequence", {show(batch.targets.shape()), show(batch.ids_bc.shape())});
     return cross_entropy(logits(batch), batch.targets);
   }
 

@@ -1,5 +1,5 @@
-// The list of families. A run file chooses one by its name. To add one, write its header and append its name here; keys, checks, help,
-// checkpoints, decoding and inspection follow from the list, because they walk over it.
+// The list of families. A run file chooses one by name. To add a family, write its header and append its name here: keys, checks, help,
+// checkpoints, decoding and inspection iterate over the list.
 #pragma once
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace ricci {
 
 using Families = TypeList<Decoder, Classifier, TopDown, BottomUp, Retina, Coarse>;
 
-// The choice at run time: the place in the list.
+// The run-time choice: an index into the list.
 enum class Family : uint8_t {};
 constexpr auto choices(Family) {
   return Families::map([]<FamilyOfModels F>() { return F::kTraits.name; });

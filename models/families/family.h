@@ -1,5 +1,5 @@
-// The concept of a family: the structure of a whole model. Families are types in a list, because each is compiled once and a run file
-// chooses one. In reading order:
+// The concept of a family: the structure of a complete model. Families are types in a list: each is compiled once, and a run file chooses
+// one. In reading order:
 //   body.h                      a body, and the embedding before and the map after it
 //   language_model.h            a body that predicts the next token; the family decoder
 //   topdown.h, bottomup.h, retina.h                other bodies
@@ -20,7 +20,7 @@ namespace ricci {
 
 enum class Objective : uint8_t {
   next_token,  // at every position: the family can write text
-  next_cell,   // the tokens of the next cell, without their order
+  next_cell,   // the tokens of the next cell, in any order
   label,       // one class per document
 };
 
@@ -28,7 +28,7 @@ struct FamilyTraits {
   const char* name;  // in run files: `family: topdown`
   Objective objective = Objective::next_token;
   bool mixes = false;  // its blocks use the mixer of the run file, not always attention
-  // The keys of multiple families that it reads:
+  // The shared keys that it uses:
   bool reads_layers = false;  // `layers`, one number
   bool reads_stacks = false;  // `layers`, one number per scale
   bool reads_scales = false;
@@ -38,7 +38,7 @@ struct FamilyTraits {
   bool writes_text() const { return objective == Objective::next_token; }
 };
 
-// The keys that do not belong to a single family.
+// The keys shared by all families.
 struct ModelKeys {
   Preset preset = Preset::gpt;
   ChoiceList<MixerKind> mixer = kind_of<Sdp>;  // one for every layer, or a list that is repeated
@@ -95,7 +95,7 @@ inline StackConfig<Sdp> stack_at(const ModelKeys& c, int64_t scale, int64_t laye
   return stack;
 }
 
-// The number of text tokens in each sequence; empty: all. Without lengths the text ends where the targets are -1 up to the end.
+// The text tokens in each sequence; empty means all. Without lengths a text ends where only targets of -1 follow.
 inline Tensor text_lengths_of(const Batch& batch) {
   if (batch.lengths_b || !batch.targets) return batch.lengths_b;
   check_targets(batch);
@@ -103,7 +103,7 @@ inline Tensor text_lengths_of(const Batch& batch) {
 }
 
 // The loss of a coarse scale: its cells predict the tokens of the next cell in any order (a bag of words). Mean nats per token of the next
-// cell, over the cells followed by a whole one, f64 []. h_bmd is the output of the scale's blocks.
+// cell, over the cells followed by a complete one, f64 []. h_bmd is the output of the scale's blocks.
 inline Tensor bag_loss(const Arg& h_bmd, const Output& output, const Table& tok, const Batch& batch, int64_t scale) {
   return bag_cross_entropy(output.logits(h_bmd, tok), batch.ids_bc, scale, text_lengths_of(batch));
 }
@@ -118,7 +118,7 @@ inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) 
   for (size_t i = 0; i < c.scales.scales.size(); ++i) warn_of_cells(c, "scales", c.scales.scales[i], "its blocks are never used", lines);
 }
 
-// A family is a struct that has
+// A family is a struct with
 //   kTraits             above
 //   Config              its keys, listed by visit_fields; NoKeys if it has none
 //   build(keys, config, made)   makes the model and calls made(model)
@@ -126,7 +126,7 @@ inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) 
 //   check(keys, config)         throws if the config is impossible
 //   resolve(keys, config)       writes values that follow from other keys into a copy for records
 //   warn(keys, config, lines)   adds a line about a config that works but surprises
-//   kSeesAll                    true: `causal` is false by default, unless the mixer can only be causal
+//   kSeesAll                    true: `causal` is false by default, unless the mixer must be causal
 template <class F>
 concept FamilyOfModels = requires(const ModelKeys& keys, typename F::Config& config, const Fields& field) {
   { F::kTraits } -> std::convertible_to<FamilyTraits>;

@@ -1,5 +1,5 @@
-// Every model that predicts the next token: token embeddings, a body, the map to the vocabulary. Whole sequences give all logits at once,
-// because training needs them; decoding returns only the logits of the last position.
+// Every model that predicts the next token: token embeddings, a body, the map to the vocabulary. Training computes the logits of all
+// positions, decoding only of the last.
 //   logits_bcv = body(embed(ids))_bcd W_vd^T + bias_v,   W = tok.weight when tied
 #pragma once
 #include <utility>
@@ -11,8 +11,8 @@
 
 namespace ricci {
 
-// A body can also have
-//   scored_from()                  the first position that the loss counts
+// A body can also define
+//   scored_from()                  the first scored position
 //   each_scale(e_bcd, lengths_b)   if its coarse scales have a loss: the output of each scale, body(e_bcd, lengths_b) first; and with it
 //                                  scales[i].tokens and .bag_weight
 template <Body B> struct LanguageModel : Shell<B> {
@@ -21,14 +21,14 @@ template <Body B> struct LanguageModel : Shell<B> {
 
   Tensor logits(const Batch& batch) const { return output.logits(hidden(batch), tok); }  // [b c v]
 
-  // Mean nats over the targets other than -1 at scored positions, f64 []; 0 if no target counts. Targets of padding count unless they are
-  // -1.
+  // Mean nats over the targets other than -1 at scored positions, f64 []; 0 without such targets. Targets of padding are scored unless
+  // they are -1.
   Tensor text_loss(const Batch& batch) const {
     check_targets(batch);
     return loss_of(hidden(batch), batch.targets);
   }
-  // The text_loss plus, for every coarse scale with a weight, the weighted bag_loss of its cells: the loss of predicting which tokens the
-  // next cell has, in any order.
+  // The text_loss plus, for every coarse scale with a weight, the weighted bag_loss: its cells predict the tokens of the next cell, in any
+  // order.
   Tensor loss(const Batch& batch) const {
     if constexpr (requires { body.each_scale(Tensor(), Tensor()); }) {
       check_targets(batch);
@@ -66,13 +66,13 @@ template <Body B> struct LanguageModel : Shell<B> {
     if constexpr (requires { body.scored_from(); }) return body.scored_from();
     else return 0;
   }
-  Tensor scored(const Arg& x) const {  // without the positions that the loss leaves out
+  Tensor scored(const Arg& x) const {  // without the unscored positions
     const int64_t length = x.shape()[1], first = std::min(scored_from(), length);
     return slice(x, 1, first, length - first);
   }
   Tensor loss_of(Tensor h_bcd, const Tensor& targets_bc) const {
     if (scored_from() == 0) return output.loss(h_bcd, tok, targets_bc);
-    h_bcd = scored(h_bcd);  // the whole is freed here, because the loss needs memory
+    h_bcd = scored(h_bcd);  // frees the full tensor: the loss needs memory
     return output.loss(h_bcd, tok, scored(targets_bc));
   }
 };

@@ -1,6 +1,6 @@
-// family: retina (Subramanian et al. 2020, section 3.4). A decoder whose attention heads are divided among scales: near tokens are read one
-// by one, far tokens as means over cells, because a mean is enough there and costs less. A window per scale limits how far back its heads
-// look. T is a stack of such blocks, x the input of its attention.
+// family: retina (Subramanian et al. 2020, section 3.4). A decoder with attention heads divided among scales: they attend to near tokens
+// individually, to far tokens by cheaper cell means. A window per scale limits the distance of its heads. T is a stack of such
+// blocks, x the input of its attention.
 //   q = Wq x,   of a head of scale s  k = Wk D(x, s),  v = Wv D(x, s)  (its rows),   D(x, 1) = x;      logits = T(embed(ids)) W_vocab^T
 #pragma once
 #include <algorithm>
@@ -27,7 +27,7 @@ struct RetinaConfig {
   }
 };
 
-// Its mixer. Run files do not name it, because it is used only here.
+// Its mixer, used only here, so run files do not name it.
 struct RetinaAttention {
   struct Config {
     ScalesConfig scales;
@@ -42,7 +42,7 @@ struct RetinaAttention {
 
   ScaleAttention attention;
   std::vector<int64_t> scales;
-  std::vector<Downsample> down;  // per scale; the first, of tokens, is not used
+  std::vector<Downsample> down;  // per scale; the first, of tokens, is unused
 
   RetinaAttention(const MixerShape& shape, const Config& c)
       : attention(shape, c.retina.every_head(c.scales, c.attention.heads), windows_of(c, shape.ctx)), scales(c.scales.scales) {
@@ -71,7 +71,7 @@ struct RetinaAttention {
   }
 
  private:
-  // cells(i) of every scale that has heads; x itself for the scale of tokens.
+  // cells(i) of every scale that has heads; x itself for the token scale.
   template <class Cells> std::vector<Tensor> each_scale(const Arg& x_bcd, const Cells& cells) const {
     std::vector<Tensor> all(scales.size());
     for (size_t i = 0; i < scales.size(); ++i)
@@ -90,10 +90,9 @@ struct RetinaAttention {
 constexpr auto choices(CellRule) { return std::array{"inside", "end"}; }
 
 inline void visit_fields(RetinaConfig& c, const Fields& field) {
-  field("windows", c.windows, "for each scale, how far back its heads look, lo:hi in tokens; 0 is the token itself; null: all tokens");
-  field("cell_rule", c.cell_rule, "a window holds the cells that are inside it, or all that end in it");
-  field("head_groups", c.head_groups,
-      "for each head, the index of its scale, from 0; null: the scales share the heads equally, in their order");
+  field("windows", c.windows, "for each scale, the distances lo:hi in tokens that its heads attend to (0 is the token itself; null: all)");
+  field("cell_rule", c.cell_rule, "a window contains the cells inside it, or all that end in it");
+  field("head_groups", c.head_groups, "for each head, the index of its scale, from 0 (null: an equal share per scale, in order)");
 }
 
 static_assert(Mixer<RetinaAttention>);
@@ -116,11 +115,11 @@ struct Retina {
     if (count > heads) fail("model.scales: {} scales, but only {} heads to divide among them", {count, heads});
     check_windows(c.windows, count);
     if (!c.head_groups.empty() && c.head_groups.size() != heads)
-      fail("model.head_groups: {} numbers for {} heads", {c.head_groups.size(), heads});
+      fail("model.head_groups: has {} elements, expected one for each of {} heads", {c.head_groups.size(), heads});
     for (int64_t group : c.head_groups)
       if (group < 0 || group >= static_cast<int64_t>(count)) fail("model.head_groups: {}, expected 0 .. {}", {group, count - 1});
   }
-  // Error: a key of sdp that an attention of tokens to cells does not have.
+  // Error: a key of sdp has no meaning for attention from tokens to cells.
   static void check_reads_cells(const SdpConfig& c, PositionKind positions) {
     const char* const layer = "but the attention of a retina has";
     if (c.qk_norm) fail("model.qk_norm: true, {} no such norms", {layer});
@@ -135,7 +134,7 @@ struct Retina {
     c.head_groups = c.every_head(keys.scales, keys.settings<Sdp>().heads);
   }
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) {
-    for (const int64_t scale : c.scales.scales) warn_of_cells(c, "scales", scale, "the heads of this scale give zero", lines);
+    for (const int64_t scale : c.scales.scales) warn_of_cells(c, "scales", scale, "the heads of this scale output zeros", lines);
   }
 
  private:

@@ -29,18 +29,17 @@ template <class F> void each_prediction(const Tensor& logits, const Tensor& targ
     if (const int64_t target = host.data<int64_t>()[r]; target != -1) f(r, target, predicted.data<int64_t>()[r]);
 }
 
-// Exact, because counts stay below 2^53.
+// Exact: counts are below 2^53.
 int64_t whole(double count) { return static_cast<int64_t>(count); }
 
-// Calls nats_of(batch) for the mean nats of each batch of this rank; returns the mean over all counted targets, and their number. Each
-// number comes from one rank, and every rank adds them in the order of the batches, because another order would give other bits.
+// Calls nats_of(batch) for the mean nats of each batch of this rank; returns the mean over all scored targets, and their count. Each value
+// comes from one rank, and every rank adds the values in batch order: a different order would change bits.
 template <class NatsOf>
 Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks, bool (*stop)(),
     const NatsOf& nats_of) {
   const NoTape unrecorded;
   const Training off(false);
-  std::vector<double> numbers(
-      static_cast<size_t>(3 * count + 1));  // nats, tokens and targets of each batch; then the number of stopped ranks
+  std::vector<double> numbers(static_cast<size_t>(3 * count + 1));  // nats, tokens and targets of each batch; then the stopped ranks
   const bool is_finished = finish_unless(stop, [&] {
     for (int64_t i = ranks.rank(); i < count; i += ranks.count()) {
       const Batch one = batch(i);
@@ -62,7 +61,7 @@ Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, cons
     total.tokens += static_cast<int64_t>(numbers[i + 1]);
     total.targets += static_cast<int64_t>(numbers[i + 2]);
   }
-  if (total.tokens == 0) fail("evaluation: the loss counts none of {} targets", {total.targets});
+  if (total.tokens == 0) fail("evaluation: none of {} targets is scored", {total.targets});
   total.nats_per_token = nats / static_cast<double>(total.tokens);
   return total;
 }

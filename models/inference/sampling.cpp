@@ -1,4 +1,4 @@
-// One draw from the logits of a position, and the loop that reads, draws and appends.
+// Sampling from the logits of a position, and the loop that reads, samples and appends.
 #include "models/inference/sampling.h"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ struct Candidate {
   double logit;
 };
 
-// The tokens that can be drawn, most probable first, equal ones in the order of their ids. Sorting a whole vocabulary at each token would
-// take longer than a small model, and most draws end among the first tokens, so only as many are sorted as at() asks for.
+// The tokens that can be sampled, most probable first, equal ones in id order. Only the tokens that at() asks for are sorted: most samples
+// are among the first tokens, and sorting a full vocabulary takes longer than a small model.
 class Ranking {
  public:
   Ranking(std::span<const double> logits_v, const Sampling& s) : temperature_(s.temperature) {
@@ -122,7 +122,7 @@ Continuation::Continuation(const Model& model, int64_t samples, const Sampling& 
     fail("generate: a coarse model predicts the next tokens, but not their order");
   if (samples < 1 || samples > kMaxSamples) fail("generate: {} samples, expected 1 to {}", {samples, kMaxSamples});
   const int64_t most = model.config().ctx;
-  if (context < 0 || context > most) fail("generate: a context of {}, expected 0 to {}", {context, most});
+  if (context < 0 || context > most) fail("generate: the context is {}, expected 0 to {}", {context, most});
   if (context == 0) context_ = most;
   texts_s_.resize(static_cast<size_t>(samples));
 }
@@ -153,7 +153,7 @@ void Continuation::draw(int64_t count, const UseOfToken& use) {
     const size_t vocab = static_cast<size_t>(logits_sv.size()) / texts_s_.size(),
                  drawable = sampling_.vocab > 0 ? std::min(vocab, static_cast<size_t>(sampling_.vocab)) : vocab;
     for (size_t s = 0; s < texts_s_.size(); ++s) {
-      // Finished texts are continued and their tokens ignored, because all texts of a batch have one length.
+      // Finished texts are continued and their tokens ignored: all texts of a batch have one length.
       const std::span<const double> logits_v(logits_sv.data<double>() + s * vocab, vocab);
       texts_s_[s].push_back(draw_token(logits_v.first(drawable), sampling_, static_cast<uint64_t>(drawn_), s));
       if (unfinished_s[s] && !use(static_cast<int64_t>(s), texts_s_[s].back(), logits_v)) {

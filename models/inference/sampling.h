@@ -1,5 +1,5 @@
-// Draws the next token from logits, and writes texts token by token with a key/value cache. A draw is a function of seed, sample and index,
-// because a text must be reproducible, whatever else was drawn before.
+// Samples the next token from logits, and writes texts token by token with a key/value cache. A random value is a function of seed, sample
+// and index, so every text is reproducible.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,12 +14,12 @@ namespace ricci {
 
 // Applied in the order of Hugging Face transformers: temperature, top_k, top_p, min_p, each to the tokens that the previous one left.
 struct Sampling {
-  double temperature = 1;  // at 0 the most probable token is chosen
-  int64_t top_k = 0;       // only the k most probable tokens, with all ties of the last one; 0 keeps all
+  double temperature = 1;  // 0 chooses the most probable token
+  int64_t top_k = 0;       // only the k most probable tokens, with all ties of the last; 0 keeps all
   double top_p = 1;        // only the most probable tokens that together have at least this probability
   double min_p = 0;        // only tokens with at least this share of the probability of the most probable one
   uint64_t seed = 1;
-  int64_t vocab = 0;  // only ids below this number; 0 allows all. The vocabulary of a model can be padded beyond its tokenizer's
+  int64_t vocab = 0;  // only ids below this; 0 allows all. A model's vocabulary can be padded beyond its tokenizer's
   Sampling among(int64_t ids) const {
     Sampling other = *this;
     other.vocab = ids;
@@ -28,45 +28,45 @@ struct Sampling {
 };
 
 inline void visit_fields(Sampling& c, const Fields& field) {
-  field("temperature", c.temperature, "divisor of the logits; 0: always take the most probable token");
-  field("top_k", c.top_k, "draw from the k most probable tokens; 0: from all");
-  field("top_p", c.top_p, "draw from the most probable tokens that together have this probability");
-  field("min_p", c.min_p, "draw from tokens with at least this share of the largest probability");
-  field("seed", c.seed, "seed of the random draws");
+  field("temperature", c.temperature, "divisor of the logits (0: always choose the most probable token)");
+  field("top_k", c.top_k, "sample from the k most probable tokens (0: from all)");
+  field("top_p", c.top_p, "sample from the most probable tokens that together have this probability");
+  field("min_p", c.min_p, "sample from tokens with at least this share of the largest probability");
+  field("seed", c.seed, "random seed");
 }
 
-// Errors: temperature below 0, top_k below 0, top_p outside (0, 1], min_p outside [0, 1].
+// Errors: temperature or top_k is below 0, top_p is outside (0, 1], min_p is outside [0, 1].
 void check(const Sampling& sampling);
 
-// Draws a token from the logits of one position. `index` counts the draws of a sample.
-// Error: logits that are all NaN.
+// Samples a token from the logits of one position. index: the position in the sample's sequence of random values. Error: all logits are
+// NaN.
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample = 0);
 
 // log p(token) by the model: without temperature, top_k, top_p and min_p.
 double log_probability(std::span<const double> logits_v, int64_t token);
 
-// Continues `prompt` by `count` tokens. Each is given to `use` as soon as it is drawn, until use returns false. When the context is full,
-// generation continues from its later half, read again, because dropping one token at a time would need a full forward per token.
-// `context` is the largest number of tokens that a draw depends on; 0 means the context of the model. Nothing is recorded, dropout is off.
-// Errors: an empty prompt; a context below 0 or longer than the model's.
+// Continues `prompt` by `count` tokens. Each is given to `use` immediately, until use returns false. When the context is full, its later
+// half is read again and generation continues: dropping one token at a time would need a full forward per token. `context` is the largest
+// number of tokens that a sampled token depends on; 0 means the model's context. Nothing is recorded, dropout is off. Errors: the prompt is
+// empty; the context is below 0 or longer than the model's.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
     const std::function<bool(int64_t token)>& use, int64_t context = 0);
 
-// Takes a drawn token and its logits. Returns false if its text ends here.
+// Receives a sampled token and its logits. Returns false if its text ends here.
 using UseOfToken = std::function<bool(int64_t sample, int64_t token, std::span<const double> logits_v)>;
 
-// One or more texts with a common prompt, continued in turns as in a chat: append ids to all of them, then draw for each. The key/value
+// One or more texts with a common prompt, continued in turns as in a chat: append ids to all of them, then sample for each. The key/value
 // cache is kept between the turns.
 class Continuation {
  public:
-  // Each sample has its own draws; sample 0 draws as generate() does. Error: fewer than 1 or more than 65,536 samples.
+  // Each sample has its own random values; generate() computes sample 0. Error: samples is outside 1 .. 65,536.
   Continuation(const Model& model, int64_t samples, const Sampling& sampling, Device device, int64_t context = 0);
   ~Continuation();
 
-  // Appends the ids to every text. The model reads them with the next draw.
+  // Appends the ids to every text. The model reads them in the next draw().
   void append(std::span<const int64_t> ids);
-  // Draws `count` ids for every text, or until `use` has returned false for all of them. Drawn ids are appended to the texts.
-  // Error: nothing was appended yet.
+  // Samples `count` ids for every text, or until `use` has returned false for all of them, and appends them to the texts. Error: nothing
+  // was appended yet.
   void draw(int64_t count, const UseOfToken& use);
 
  private:
@@ -78,7 +78,7 @@ class Continuation {
   std::unique_ptr<DecodingState> state_;
   int64_t read_ = 0;    // positions in the state
   int64_t unread_ = 0;  // the last ids of every text, not yet in the state
-  int64_t drawn_ = 0;   // draws so far: the index of the next
+  int64_t drawn_ = 0;   // tokens sampled so far: the index of the next
 };
 
 }  // namespace ricci

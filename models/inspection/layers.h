@@ -1,5 +1,5 @@
-// The layers of a model that exchange information between positions, as plain structs. Programs that show them need no templates, because a
-// layer's mixer is only reached through functions here.
+// The layers of a model that exchange information between positions, as plain structs. Functions give access to a layer's mixer, so
+// programs that show it need no templates.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace ricci {
 
 // Refers to the model.
 struct MixingLayer {
-  std::string kind;             // "attention"; "aggregation" (tokens read coarser cells); "join" (cells read coarser cells)
+  std::string kind;             // "attention"; "aggregation" (tokens attend to coarser cells); "join" (cells use coarser cells)
   std::string mixer{};          // the mixer's name, for an attention layer
-  int64_t tokens = 1;           // per reading cell
-  int64_t block = 0;            // number in its stack
-  const void* layer = nullptr;  // as Watch::attend has it
-  const void* stack = nullptr;  // as Watch::take_output has it
+  int64_t tokens = 1;           // per query cell
+  int64_t block = 0;            // index in its stack
+  const void* layer = nullptr;  // as in Watch::attend
+  const void* stack = nullptr;  // as in Watch::take_output
   struct Heads {
     int64_t first, count;
     Visibility sees;
@@ -28,7 +28,7 @@ struct MixingLayer {
   std::vector<Heads> heads{};  // empty if this is not an attention layer
   Join join{};
   std::function<Forms()> forms = [] { return Forms(); };
-  // {q, p} for the embeddings of tokens if the scores come from a metric, otherwise empty.
+  // {q, p} for token embeddings if the scores come from a metric, or empty.
   std::function<std::array<Tensor, 2>(const Tensor& x_bcd)> metric_maps{};
 };
 

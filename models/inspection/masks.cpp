@@ -13,7 +13,7 @@ Mask mask_of(const MixingLayer& layer, const MixingLayer::Heads& heads, int64_t 
   return mask;
 }
 
-// Row t of the finer scale reads the coarse cell (t - shift) / ratio (ops/scales/cells.h), if there is one.
+// Row t of the finer scale uses the coarse cell (t - shift) / ratio (ops/scales/cells.h), if it exists.
 Mask mask_of_join(const MixingLayer& layer, int64_t tokens) {
   const int64_t key_tokens = layer.join.coarser_tokens, ratio = key_tokens / layer.tokens;
   Mask mask{layer.kind, layer.tokens, key_tokens, 0, 0, {}, tokens / key_tokens};

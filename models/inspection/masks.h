@@ -1,4 +1,4 @@
-// The masks of a model: for each query the keys that it sees.
+// The masks of a model: the visible keys of each query.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace ricci {
 
-// The keys that the queries of a layer see, row by row, by the rules of the ops (ops/attention/visibility.h, ops/scales/cells.h).
+// The keys visible to the queries of a layer, row by row, by the rules of the ops (ops/attention/visibility.h, ops/scales/cells.h).
 struct Mask {
   std::string layer;                         // "attention", "aggregation", "join"
   int64_t query_tokens = 1, key_tokens = 1;  // per cell
   int64_t first_head = 0, heads = 0;         // 0 for a join
   struct Row {
-    int64_t first = 0, end = 0;  // the query sees the keys first .. end - 1
+    int64_t first = 0, end = 0;  // the query attends to the keys first .. end - 1
   };
   std::vector<Row> rows;  // per query
   int64_t keys = 0;
 };
 
-// The masks for a text of this length: one per kind of layer, and one per group of heads in an attention layer. Error: a mixer without
+// The masks for a text of this length: one per kind of layer, and one per group of heads in an attention layer. Error: a mixer has no
 // attention.
 std::vector<Mask> masks(const Model& model, int64_t tokens);
 

@@ -1,4 +1,4 @@
-// Shows a model at work. A text passes through the model as usual, while a Watch computes the tables that the ops never store, such as
+// Shows a model at work. A text passes through the model as usual, while a Watch computes tables that the ops never store, such as
 // attention weights. Tests compare the tables with the ops.
 #pragma once
 #include <map>
@@ -11,7 +11,7 @@ namespace ricci {
 
 // The weight that position c gives to the value of position C, for one head.
 struct HeadTable {
-  Tensor table_bcC{};     // f64 on the CPU; empty for a head without any key
+  Tensor table_bcC{};     // f64 on the CPU; empty for a head without keys
   int64_t key_scale = 1;  // queries per key cell
 };
 

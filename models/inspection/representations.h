@@ -7,7 +7,7 @@
 
 namespace ricci {
 
-// The output of every stack, one vector per whole cell. Stacks with cells longer than the text are left out.
+// The output of every stack, one vector per complete cell, without stacks for cells longer than the text.
 struct Representation {
   int64_t tokens = 1;  // per cell
   Tensor h_bmd;

@@ -1,5 +1,5 @@
-// Eigenvalues in three steps: Householder reflections make the matrix tridiagonal, a count of negative pivots shows how many eigenvalues
-// are below a number, and bisection with that count finds each (Golub and Van Loan, Matrix Computations, 8.3 and 8.4).
+// Eigenvalues in three steps: Householder reflections make the matrix tridiagonal, the number of negative pivots is the number of
+// eigenvalues below a shift, and bisection finds each (Golub and Van Loan, Matrix Computations, 8.3 and 8.4).
 #include "models/inspection/spectrum.h"
 
 #include <algorithm>
@@ -25,8 +25,8 @@ void check_matrix(const char* op, const Tensor& m_kk) {
     if (!std::isfinite(m_kk.data<double>()[i])) fail("{}: element {} is not finite", {op, i});
 }
 
-// a <- H a H on the rows and columns below `column`, where H = 1 - tau v v^T leaves one number of the column below the diagonal. Returns
-// that number.
+// a <- H a H on the rows and columns below `column`, where H = 1 - tau v v^T leaves one nonzero element in the column below the diagonal.
+// Returns that element.
 double reflect(std::vector<double>& a, int64_t k, int64_t column) {
   const int64_t first = column + 1;
   const auto row = [&](int64_t i) { return a.data() + i * k; };

@@ -17,7 +17,7 @@ Tensor ids_from(int64_t first, int64_t count, Device device) {
   return to(ids_bc, device);
 }
 
-// Writes (q_i - q_j) . (p_i - p_j) for the tokens i of `maps` and j of `others`, the part of the vocabulary from `first` on.
+// Writes (q_i - q_j) . (p_i - p_j) for the tokens i of `maps` and j of `others`, the part of the vocabulary that starts at `first`.
 void write_distances(
     const std::array<Tensor, 2>& maps, const std::array<Tensor, 2>& others, int64_t heads, int64_t first, const Tensor& distances_ntv) {
   const Tensor &q = maps[0], &p = maps[1];

@@ -2,7 +2,7 @@
 //   pre:   x += drop(mix(ln1(x)));            x += drop(fc_out(act(fc(ln2(x)))))
 //   post:  x = ln1(x + drop(mix(x)));         x = ln2(x + drop(fc_out(drop(act(fc(x))))))
 // gated: fc gives gate | up, and act(gate) up replaces act(fc(x)).
-// pre is the default because its residual is a plain sum, so gradients reach every depth unchanged.
+// The residual of pre, the default, is a plain sum: gradients reach every depth unchanged.
 #pragma once
 #include <optional>
 #include <vector>
@@ -40,23 +40,22 @@ struct BlockConfig {
 inline void visit_fields(BlockConfig& c, const Fields& field) {
   field("norm", c.norm, "layer norm before or after the mixer and feed-forward (preset)").follows();
   field("activation", c.activation, "activation of the feed-forward layer (preset)").follows();
-  field("ff", c.ff, "width of the feed-forward layer; null: 4 d, with preset llama 8 d / 3 rounded up to 64").in(1, 4 * kLargestSize);
-  field("dropout", c.dropout, "probability of dropout, at every site").below_one();
+  field("ff", c.ff, "width of the feed-forward layer (null: 4 d, with preset llama 8 d / 3 rounded up to 64)").in(1, 4 * kLargestSize);
+  field("dropout", c.dropout, "dropout probability").below_one();
   field("bias", c.bias, "the linear maps of mixer and feed-forward have biases (preset)").follows();
   field("norm_kind", c.norm_kind, "layer norm, or RMS norm without mean and bias (preset)").decides().follows();
   field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases (preset)").follows();
   field("norm_eps", c.norm_eps, "added to the variance or mean square in every norm").positive();
-  field("gated", c.gated, "half of the columns of fc are a gate: their activation multiplies the other half (with silu: SwiGLU) (preset)")
-      .follows();
+  field("gated", c.gated, "half of fc's columns gate the other half by their activation, as in SwiGLU with silu (preset)").follows();
 }
 
-// The residual stream is x and a branch that is not yet added: one kernel makes the sum and its norm. An empty branch is zero.
+// The residual stream is x plus a branch that is added later: one kernel computes the sum and its norm. An empty branch is zero.
 struct Residual {
   Tensor x, branch;
 };
 
 template <Mixer M> struct Block {
-  // mix(y) calls one of the mixer's operator(): on whole sequences, or the cached one when decoding.
+  // mix(y) calls one of the mixer's operator(): on full sequences, or the cached one when decoding.
   template <class Mix> Residual operator()(const Residual& r, const Mix& mix) const {
     return config.norm == Norm::pre ? pre(r, mix) : post(r.x, mix);
   }

@@ -1,5 +1,5 @@
-// The first weights of a model. Each module chooses at its construction how its parameters are drawn. Each parameter is drawn on the CPU
-// with the seed and its path, because otherwise a new layer would change the first values of all weights after it.
+// The initial weights of a model. Each module chooses the distributions of its parameters at construction. Each parameter is sampled on the
+// CPU from the seed and its path, so a new layer does not change other weights.
 #pragma once
 #include <array>
 #include <cmath>
@@ -8,15 +8,15 @@
 
 namespace ricci {
 
-// A well-known model: presets set the defaults of keys and the first weights.
+// A well-known model: presets set the defaults of keys and the initial weights.
 enum class Preset : uint8_t {
   gpt,    // GPT-2
   msa,    // the masked-self-attention baseline of the Dispatcher paper
-  llama,  // Llama's block, with the first weights of gpt
+  llama,  // Llama's block, with the initial weights of gpt
 };
 constexpr auto choices(Preset) { return std::array{"gpt", "msa", "llama"}; }
 
-// A parameter without values yet.
+// A parameter without values.
 inline Parameter new_parameter(const Shape& shape, Role role, Init init) { return {.value = Tensor(shape), .role = role, .init = init}; }
 
 struct MapInit {
@@ -26,9 +26,8 @@ struct MapInit {
 inline Init normal_init(double deviation) { return {Init::Kind::normal, deviation}; }
 inline Init uniform_init(double bound) { return {Init::Kind::uniform, bound}; }
 
-// In gpt and llama every weight is N(0, 0.02), and biases are 0. The weights of a map into the residual are divided by sqrt(2 layers),
-// because each of the 2 layers branches adds variance to it. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)), except as noted
-// here.
+// In gpt and llama every weight is N(0, 0.02), and biases are 0. The weights of a map into the residual are divided by sqrt(2 layers): each
+// of the 2 layers branches adds variance to it. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)), except as noted here.
 struct InitialWeights {
   Preset preset = Preset::gpt;
   int64_t layers = 1;
@@ -54,10 +53,10 @@ struct InitialWeights {
   static Init uniform_bound(int64_t inputs) { return uniform_init(1 / std::sqrt(static_cast<double>(inputs))); }
 };
 
-// Draws the values of a parameter by its `init`, f32 on the CPU, with the random numbers of its path.
+// Samples the values of a parameter by its `init`, f32 on the CPU, with the random values of its path.
 void draw(Parameter& parameter, uint64_t seed);
 
-// Draws every parameter of a module by its path in it. The path is then empty: in the module that contains this one it is another.
+// Samples every parameter of a module by its path in it. The path is then empty: it differs in the containing module.
 template <class Module> void draw_parameters(Module& owner, uint64_t seed) {
   for (Parameter* p : parameters_of(owner)) {
     draw(*p, seed);

@@ -1,6 +1,6 @@
-// The layers that every family is built from. Members are parameters, operator() is the formula, and visit() names the parameters.
-// A layer made with a seed draws its first values at once, f32 on the CPU; give two layers two seeds. The layers of a Model are made with
-// an Init or a MapInit instead, because Model::init draws the values of all parameters, each by its path (models/layers/init.h).
+// The layers of all families. Members are parameters, operator() is the formula, and visit() names the parameters. A layer made with a seed
+// samples its initial values immediately, f32 on the CPU; two layers need two seeds. The layers of a Model are made with an Init or a
+// MapInit instead: Model::init samples all parameters by their paths (models/layers/init.h).
 #pragma once
 #include <concepts>
 
@@ -28,12 +28,12 @@ struct Linear {
       : Linear(inputs, outputs, true, InitialWeights{.preset = Preset::msa}.map(inputs)) {
     draw_parameters(*this, seed);
   }
-  template <std::same_as<bool> B> Linear(int64_t inputs, int64_t outputs, B) = delete;  // "no bias" in PyTorch; here it would be a seed
+  template <std::same_as<bool> B> Linear(int64_t inputs, int64_t outputs, B) = delete;  // "no bias" in PyTorch, a seed here
   Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
-// The largest size in a model's config, because the product of two must fit into 64 bits.
+// The largest size in a model's config: the product of two must fit into 64 bits.
 inline constexpr int64_t kLargestSize = INT32_MAX;
 
 enum class NormKind : uint8_t {
@@ -58,7 +58,7 @@ struct LayerNorm {
     weight.value = Tensor({d});
     if (config.bias && kind == NormKind::layer) bias.value = Tensor({d});
   }
-  explicit LayerNorm(int64_t d) : LayerNorm(d, NormConfig{}) { draw_parameters(*this, 0); }  // ones and zeros, without random numbers
+  explicit LayerNorm(int64_t d) : LayerNorm(d, NormConfig{}) { draw_parameters(*this, 0); }  // ones and zeros, not random
   Tensor operator()(const Arg& x) const { return kind == NormKind::rms ? rms_norm(x, weight, eps) : layer_norm(x, weight, bias, eps); }
   // {x + branch, its norm}
   std::array<Tensor, 2> operator()(const Arg& x, const Arg& branch) const {
@@ -95,7 +95,7 @@ class Training {
   bool outer_;
 };
 
-// Dropout with probability p in training, otherwise x itself.
+// Dropout with probability p in training, else x itself.
 inline Tensor drop(const Arg& x, double p) { return Training::active() && p > 0 ? dropout(x, p) : Tensor(x); }
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
-// The concept of a mixer: the part of a block that exchanges information between positions. The rest of a block treats each position by
-// itself: only the mixer has to know about causality, padding and the cache of decoding.
+// The concept of a mixer: the part of a block that exchanges information between positions. The rest of a block processes each position
+// separately, so only mixers handle causality, padding and the decoding cache.
 #pragma once
 #include <array>
 #include <concepts>
@@ -14,44 +14,44 @@
 
 namespace ricci {
 
-inline constexpr int64_t kMaxLayers = 100'000;  // otherwise a typing error builds layers until the memory is full
+inline constexpr int64_t kMaxLayers = 100'000;  // limits what a typing error can allocate
 
 inline void check_heads(int64_t heads, int64_t d) {
   if (d % heads != 0) fail("model.heads: {} does not divide d = {}", {heads, d});
 }
 
-// The block that a mixer is made for.
+// The block of a mixer.
 struct MixerShape {
   int64_t d = 0;       // width of its input and output
   int64_t ctx = 0;     // largest number of positions
-  bool causal = true;  // a position reads no later one
+  bool causal = true;  // a position does not depend on later ones
   bool bias = true;    // its linear maps have biases
   double dropout = 0;
   double norm_eps = 1e-5;  // for its norms
-  Rope rope{};             // how queries and keys turn with their position
+  Rope rope{};             // how queries and keys are rotated by their position
   InitialWeights init{};
   int64_t layer = 0;  // index of the block in its stack
 };
 
-// The config of a mixer or a family that has no keys.
+// The config of a mixer or a family without keys.
 struct NoKeys {};
 inline void visit_fields(NoKeys&, const Fields&) {}
 
-// A mixer is a struct that has
-//   m(x_bcd, lengths_b) whole sequences -> y_bcd. The positions from lengths_b[b] on are padding and must not be read. Empty lengths: no
+// A mixer is a struct with
+//   m(x_bcd, lengths_b) full sequences -> y_bcd. The positions from lengths_b[b] are padding and must not be used. Empty lengths: no
 //                       padding
-//   m(x_bcd, cache)     the next positions -> y_bcd, equal to reading all positions at once; without gradient
-//   Cache               its memory of the positions read so far; make_cache(batch, dtype, device) makes an empty one
-//   positions_at_once() the number of positions that one such call can take
+//   m(x_bcd, cache)     the next positions -> y_bcd, equal to m of the full sequence; without gradient
+//   Cache               its memory of earlier positions; make_cache(batch, dtype, device) makes an empty one
+//   positions_at_once() the largest number of positions of such a call
 //   kName               its name in run files: `mixer: sdp`
 //   Config              its keys in run files, listed by visit_fields; NoKeys if it has none
-//   M(shape, config)    its parameters without values, with their roles and how each is drawn; visit() names them
+//   M(shape, config)    its parameters without values, with their roles and distributions; visit() names them
 // and, optionally,
-//   kTurns              true: it turns queries and keys by MixerShape::rope
-//   kOnlyCausal         true: it cannot read later positions, so `causal` is true for a classifier as well
+//   kTurns              true: it rotates queries and keys by MixerShape::rope
+//   kOnlyCausal         true: it cannot use later positions, so `causal` is true for a classifier as well
 //   check(config, shape)     throws if the config is impossible; required if it has keys
 //   warning(config, shape)   a line about a config that works but surprises, or an empty string
-//   each_visibility(f)  if it is an attention: f(first head, heads, the keys that they see) for its heads
+//   each_visibility(f)  for attention: f(first head, heads, their visible keys) for its heads
 //   forms()             the matrices of its scores (models/layers/watch.h)
 //   metric_maps(x_bcd)  if its scores come from a metric: {q, p}, the maps of x whose products are the scores
 template <class M>

@@ -1,5 +1,5 @@
-// Blocks on top of each other, with position embeddings and the final norm. Every family has one or more: a decoder is one stack, a
-// multi-scale model has one per scale, because each scale has its own length and its own positions.
+// A stack of blocks, with position embeddings and the final norm. A decoder is one stack. A multi-scale model has one per scale, each with
+// its own length and positions.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -20,7 +20,7 @@ template <Mixer M> struct StackConfig {
 };
 
 template <Mixer M> struct Stack {
-  // Whole sequences. x_bcd are embeddings with the positions already added.
+  // Full sequences. x_bcd are embeddings with positions.
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     Residual r{drop(x_bcd, dropout), {}};
     const Tape* const tape = recomputes_blocks ? Tape::recording() : nullptr;

@@ -1,4 +1,4 @@
-// The targets of a batch: their number, and their shape.
+// Counts and checks the targets of a batch.
 #pragma once
 #include "core/batch.h"
 #include "core/dims.h"
@@ -7,7 +7,7 @@
 
 namespace ricci {
 
-// The number of targets other than kNoTarget at positions from `first` on.
+// The number of targets other than kNoTarget at positions from `first`.
 inline int64_t count_targets(const Tensor& targets, int64_t first = 0) {
   const Tensor host = to_host(targets);
   const int64_t length = targets.shape()[-1];
@@ -24,7 +24,7 @@ inline Batch make_batch(const Tensor& ids_bc, const Tensor& targets, const Tenso
 // Error: the targets are not one for each token.
 inline void check_targets(const Batch& batch) {
   const Shape &targets = batch.targets.shape(), &ids = batch.ids_bc.shape();
-  if (!(targets == ids)) fail("model: targets {} for ids {}", {show(targets), show(ids)});
+  if (!(targets == ids)) fail("model: targets are {}, expected the shape of the ids {}", {show(targets), show(ids)});
 }
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
-// A list of types. A run file chooses one by its name, so the choice is a number at run time, but each type is compiled: call_for is the
-// switch between them. Mixers, families and optimizers are such lists, because a list is the one place to add to.
+// A list of types. A run file chooses one by its name, an index at run time; each type is compiled, and call_for switches between them.
+// Mixers, families and optimizers are such lists.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -33,7 +33,7 @@ template <class... T> struct TypeList {
 
   // The config of each type: T::Config.
   struct Configs {
-    template <class One> struct Entry {  // because two types can have the same Config
+    template <class One> struct Entry {  // two types can have the same Config
       typename One::Config value;
     };
     std::tuple<Entry<T>...> all;

@@ -1,7 +1,7 @@
-// Walks over the parameters and constants of a module. A module is a plain struct with one visit line that names its members:
+// Visits the parameters and constants of a module. A module is a plain struct with one visit line that names its members:
 //   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
-// The names give the parameter paths, such as blocks.0.mixer.qkv.weight. One line serves initial values, checkpoints, optimizers and moves
-// between devices, because otherwise each would need its own list of the members.
+// The names give the parameter paths, such as blocks.0.mixer.qkv.weight. Initial values, checkpoints, optimizers and moves between devices
+// all use this line.
 #pragma once
 #include <string>
 #include <type_traits>
@@ -40,14 +40,14 @@ template <class Leaf, class Module, class F> void each(Module& owner, const std:
   owner.visit(Visitor<Leaf, F>{prefix, f});
 }
 
-// The leaves of a const module are const. (Visit lines are not const, because most calls change the members.)
+// The leaves of a const module are const. (Visit lines are not const: most calls change the members.)
 template <class Leaf, class Module, class F> void each(const Module& owner, const std::string& prefix, const F& f) {
   each<Leaf>(const_cast<Module&>(owner), prefix, [&f](const std::string& path, const Leaf& leaf) { f(path, leaf); });
 }
 
 template <class Module, class F> void each_parameter(Module& owner, const F& f) { each<Parameter>(owner, "", f); }
 
-// The parameters of a module, as an Optimizer takes them. Sets the path of each. The pointers refer to the module, so it must not move.
+// The parameters of a module, for an Optimizer. Sets their paths. The pointers refer to the module, so it must not move.
 template <class Module> std::vector<Parameter*> parameters_of(Module& owner) {
   std::vector<Parameter*> all;
   each_parameter(owner, [&](const std::string& path, Parameter& p) {

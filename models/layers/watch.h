@@ -1,5 +1,5 @@
-// A look into a model at work, for models/inspection: while a Watch is alive on this thread, the ops that exchange information between
-// positions go through it. Otherwise mixers would need a second way to compute, and a test that compares the two.
+// Observes a model at work, for models/inspection: while a Watch is alive on this thread, the ops that exchange information between
+// positions call it. So mixers need no second computation for inspection.
 #pragma once
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
@@ -30,14 +30,14 @@ class Watch {
   virtual Tensor dispatch(const void* /*layer*/, const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
     return shift_and_sum(v_bcd, coef_bcx, options);
   }
-  virtual void skip_heads(const void* /*layer*/, int64_t /*heads*/) {}         // the next heads of the layer have no key at all
-  virtual void take_output(const void* /*stack*/, const Tensor& /*h_bmd*/) {}  // for a whole stack of blocks
+  virtual void skip_heads(const void* /*layer*/, int64_t /*heads*/) {}         // the next heads of the layer have no keys
+  virtual void take_output(const void* /*stack*/, const Tensor& /*h_bmd*/) {}  // for a stack of blocks
 
  private:
   Watch* outer_;
 };
 
-// The ops as mixers call them on whole sequences.
+// The ops for full sequences, called by mixers.
 inline Tensor watched_attention(const void* layer, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
     const AttentionOptions& options) {
   Watch* const watch = Watch::active();
@@ -58,14 +58,14 @@ struct Forms {
   const char* name = "matrix of the scores";
   Tensor m_nkK{};  // f64 on the CPU; empty if the mixer has no matrices, or the identity
   bool symmetric = false;
-  bool positive = false;  // a p_c never scores itself below 0
+  bool positive = false;  // the score of p_c with itself is never below 0
   bool of_input = false;  // p is the input
-  bool turned = false;    // the two factors of M_n have the rotation by C - c between them
+  bool turned = false;    // the rotation by C - c is between the two factors of M_n
 };
 
 inline Tensor on_host(const Tensor& t) { return convert(to(t, Device::cpu), Dtype::f64); }
 
-// Wq_n^T Wk_n of every query head, from the weights (h k, d) and (g k, d) of two projections. h / g neighbouring heads share a Wk.
+// Wq_n^T Wk_n of every query head, from the weights (h k, d) and (g k, d) of two projections. h / g adjacent heads share a Wk.
 inline Forms query_key_forms(const Tensor& q_weight, const Tensor& k_weight, int64_t heads) {
   const int64_t d = q_weight.shape()[1], k = q_weight.shape()[0] / heads, groups = k_weight.shape()[0] / k;
   const Tensor q_gnkd = reshape(on_host(q_weight), {groups, heads / groups, k, d}), k_gkd = reshape(on_host(k_weight), {groups, k, d});

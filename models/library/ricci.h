@@ -1,9 +1,9 @@
-// The whole library in one header: #include <ricci/ricci.h>. Everything is in namespace ricci.
+// The complete library in one header: #include <ricci/ricci.h>. Everything is in namespace ricci.
 //   core, cuda   tensors, devices, random numbers, errors
 //   autograd     the tape, how an op records itself, recomputation, gradient checks
 //   ops          formulas on tensors
 //   models       layers, the families of models, training, evaluation, decoding, files
-// A file with kernels also includes <ricci/kernels.h>. For nvcc this header leaves out the models, because nvcc compiles only the kernels.
+// A file with kernels also includes <ricci/kernels.h>. For nvcc this header omits the models.
 #pragma once
 #include "autograd/gradcheck.h"
 #include "autograd/recompute.h"

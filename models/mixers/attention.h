@@ -1,6 +1,5 @@
 // The common part of mixers with a softmax over visible positions: heads, a window, padding, dropout of weights, and the cache. Such a
-// mixer is Attention<Projection>. The projection is only its formula, because whole sequences and decoding differ in the attention it is
-// given.
+// mixer is Attention<Projection>. The projection is only the formula: full sequences and decoding pass it different attention functions.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -20,21 +19,21 @@ struct AttentionConfig {
   std::optional<int64_t> window{};
 };
 
-// The keys and values of the positions read so far, position t in slot t mod slots. One tensor serves both if the values are the keys.
+// The keys and values of earlier positions, position t in slot t mod slots. One tensor serves both if the values are the keys.
 struct KeyCache {
   Tensor k_bnsk, v_bnsk;
   int64_t position = 0;
 };
 
-// A projection is a struct that has
-//   p(x_bcd, first, attend)   the formula, for positions from `first` on. attend(q, k, v) is their attention; it can be called repeatedly
+// A projection is a struct with
+//   p(x_bcd, first, attend)   the formula, for positions from `first`. attend(q, k, v) is their attention; it can be called repeatedly
 //   head_shape()              the heads of one call of attend, below
 //   values_are_keys()         true: the cache holds one tensor for both
 //   p(shape, config), visit, kName, Config, and the optional members of a mixer
 struct HeadShape {
   int64_t queries, keys, width;  // query heads, key heads, columns of a head
   double scale = 0;              // the factor of the scores q . k; 0: 1 / sqrt(width)
-  int64_t calls = 1;             // for attend, each with other query heads
+  int64_t calls = 1;             // calls of attend, each with different query heads
 };
 
 template <class Projection> struct Attention : Projection {
@@ -43,7 +42,7 @@ template <class Projection> struct Attention : Projection {
 
   using Projection::operator();  // the formula
 
-  // Whole sequences.
+  // Full sequences.
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     AttentionOptions whole = options;
     whole.lengths_b = lengths_b;
@@ -61,7 +60,7 @@ template <class Projection> struct Attention : Projection {
     return y_bcd;
   }
 
-  Visibility sees;  // which keys a query sees
+  Visibility sees;  // the keys visible to a query
   HeadShape head;
   AttentionOptions options;  // for evaluation and decoding
   double dropout;            // in training
@@ -80,9 +79,9 @@ template <class Projection> struct Attention : Projection {
     const Tensor k_bnsk = room();
     return {k_bnsk, Projection::values_are_keys() ? k_bnsk : room()};
   }
-  // With a window the cache holds twice the window, because reading multiple positions at once needs the windows of all of them.
+  // With a window the cache holds twice the window: a call with multiple positions needs the windows of all of them.
   int64_t slots() const { return std::min(ctx, 2 * sees.most); }
-  // A longer cache grows with the positions read, because a short text must not take the memory of a context of 131,072.
+  // A longer cache grows with the positions: a short text must not need the memory of a context of 131,072.
   static constexpr int64_t kFirstSlots = 2048;
   void make_room(Cache& cache, int64_t positions) const {
     const Tensor k_bnsk = cache.k_bnsk;
@@ -93,7 +92,7 @@ template <class Projection> struct Attention : Projection {
     cache.k_bnsk = concatenate({k_bnsk, room_bnsk}, 2);
     cache.v_bnsk = cache.v_bnsk.raw() == k_bnsk.raw() ? cache.k_bnsk : concatenate({cache.v_bnsk, room_bnsk}, 2);
   }
-  // A new position overwrites the one `slots` before it, and the window of the first new position must stay whole.
+  // A new position overwrites the one `slots` before it. The window of the first new position must stay complete.
   int64_t positions_at_once() const { return slots() < ctx ? slots() - sees.most + 1 : ctx; }
 
   template <class F> void each_visibility(const F& f) const { f(0, head.calls * head.queries, sees); }
@@ -101,7 +100,7 @@ template <class Projection> struct Attention : Projection {
 
 inline void visit_fields(AttentionConfig& c, const Fields& field) {
   field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
-  field("window", c.window, "a token attends to itself and the window - 1 before it; null: to all").in(1, kLargestSize);
+  field("window", c.window, "a token attends to itself and the window - 1 tokens before it (null: all)").in(1, kLargestSize);
 }
 
 inline void check(const AttentionConfig& c, const MixerShape& shape) { check_heads(c.heads, shape.d); }

@@ -1,6 +1,5 @@
 // The mixer `avgpool`: the mean over a window of positions minus the position itself (PoolFormer, Yu et al. 2022). It has no parameters:
-// the paper uses it to show how much of a transformer is the block and not the attention. The difference, because the residual adds x
-// again.
+// the paper shows with it how much of a transformer is the block and not the attention. The residual adds x again, hence the difference.
 #pragma once
 #include <algorithm>
 
@@ -27,7 +26,7 @@ struct AveragePool {
   AveragePool(const MixerShape& shape, const AveragePoolConfig& config) : window{config.pool, shape.causal}, ctx(shape.ctx) {}
 
   struct Cache {
-    Tensor recent_bcd;  // the latest positions that a window still reaches; empty at first
+    Tensor recent_bcd;  // the latest positions that a later window includes; initially empty
   };
   Cache make_cache(int64_t, Dtype, Device) const { return {}; }
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
@@ -47,7 +46,7 @@ inline void visit_fields(AveragePoolConfig& c, const Fields& field) {
 }
 
 inline void check(const AveragePoolConfig& c, const MixerShape& shape) {
-  if (!shape.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number when causal is false", {c.pool});
+  if (!shape.causal && c.pool % 2 == 0) fail("model.pool: {}, expected an odd number if causal is false", {c.pool});
 }
 
 static_assert(Mixer<AveragePool>);

@@ -2,9 +2,9 @@
 // level r:
 //   c <- sigmoid(Linear1(x));   V <- Linear2(x)
 //   for r = 0 .. R - 1:   V <- V + c[r] * shift_right(V, 2^r)         (zeros come in from the left)     return Linear3(V)
-// R = log2(positions) steps reach every earlier position, because each step doubles the distance; attention needs all pairs for that.
-// Heads are slices of the width. With share_heads all heads have the same weights and each reads only its slice of x; otherwise the three
-// maps read the whole width.
+// R = log2(positions) steps reach every earlier position: each step doubles the distance. Attention needs all pairs instead. Heads are
+// slices of the width. With share_heads all heads share their weights, applied to each slice of x; without, the three maps use the full
+// width.
 #pragma once
 #include <optional>
 
@@ -30,7 +30,7 @@ struct DispatcherConfig {
   bool drop_level0 = true;
   bool mixer_bias = false;
 
-  // ceil(log2(positions)), at least 1. With this number the last position depends on the first.
+  // ceil(log2(positions)), at least 1: the levels that make the last position depend on the first.
   static int64_t levels_for(int64_t positions) {
     int64_t levels = 1;
     while (int64_t{1} << levels < positions) ++levels;
@@ -41,14 +41,14 @@ struct DispatcherConfig {
 struct Dispatcher {
   using Config = DispatcherConfig;
 
-  // Lengths are not needed, because padding comes last and a position reads only earlier ones.
+  // Lengths are not needed: padding comes last, and a position depends only on earlier ones.
   Tensor operator()(const Arg& x_bcd, const Tensor&) const {
     return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
       return watched_shift_and_sum(this, v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0});
     });
   }
 
-  // sum_shifted(v, coef) is the shift-and-sum, of whole sequences or of the next positions.
+  // sum_shifted(v, coef) is the shift-and-sum, of full sequences or of the next positions.
   template <class Sum> Tensor mix(const Arg& x_bcd, const Sum& sum_shifted) const {
     const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1];
     const Arg x = config.share_heads ? Arg(reshape(x_bcd, {b, c, config.heads, d / config.heads})) : x_bcd;
@@ -71,12 +71,12 @@ struct Dispatcher {
     out = Linear(width, width, c.mixer_bias, shape.init.into_residual(width));
   }
 
-  // The values of the latest positions at every level, as shift_and_sum_cached takes them.
+  // The values of the latest positions at every level, for shift_and_sum_cached.
   struct Cache {
     Tensor rings_bsd;
     int64_t position = 0;
   };
-  // A level that shifts beyond the context never receives a value, so it has no ring.
+  // A level with a shift beyond the context never receives a value, so it has no ring.
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
     const int64_t rings = std::min(levels, Config::levels_for(ctx));
     return {zeros({batch, (int64_t{1} << rings) - 1, d}, dtype, device), 0};
@@ -84,7 +84,7 @@ struct Dispatcher {
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
     return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
       const Tensor y_bcd = shift_and_sum_cached(v_bcd, coef_bcx, cache.rings_bsd, cache.position, {.heads = config.heads});
-      cache.position += v_bcd.shape()[1];  // because the call has written the rings
+      cache.position += v_bcd.shape()[1];  // the call has written the rings
       return y_bcd;
     });
   }
@@ -96,17 +96,17 @@ struct Dispatcher {
 };
 
 inline void visit_fields(DispatcherConfig& c, const Fields& field) {
-  field("heads", c.heads, "parts of the width that have their own coefficients; they divide d").in(1, kLargestSize);
-  field("share_heads", c.share_heads, "all heads have the same weights, and each reads only its part of the width");
+  field("heads", c.heads, "parts of the width with separate coefficients (a divisor of d)").in(1, kLargestSize);
+  field("share_heads", c.share_heads, "all heads share weights and use only their part of the width");
   field("coef_act", c.coef_act, "the function that turns the map's outputs into coefficients");
-  field("levels", c.levels, "a layer reads 2^levels positions; null: enough for ctx").in(1, 30);
-  field("drop_level0", c.drop_level0, "dropout can skip the level that reads the previous position");
+  field("levels", c.levels, "a position depends on 2^levels positions (null: enough for ctx)").in(1, 30);
+  field("drop_level0", c.drop_level0, "dropout can skip the level of the previous position");
   field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
 }
 
 inline void check(const DispatcherConfig& c, const MixerShape& shape) {
   check_heads(c.heads, shape.d);
-  if (!shape.causal) fail("model.causal: false, but the dispatcher reads only earlier positions");
+  if (!shape.causal) fail("model.causal: false, but the dispatcher uses only earlier positions");
 }
 
 inline std::string warning(const DispatcherConfig& c, const MixerShape& shape) {
@@ -114,8 +114,8 @@ inline std::string warning(const DispatcherConfig& c, const MixerShape& shape) {
   if (!c.levels || *c.levels == needed) return {};
   if (*c.levels > needed)
     return format_message(
-        "model.levels: {} levels, but with ctx: {} a layer reads every position after {}", {*c.levels, shape.ctx, needed});
-  return format_message("model.levels: with {} levels a layer reads {} positions, but ctx: {} needs {} levels",
+        "model.levels: {} levels, but with ctx: {} a layer spans every position after {}", {*c.levels, shape.ctx, needed});
+  return format_message("model.levels: with {} levels a layer spans {} positions, but ctx: {} needs {} levels",
       {*c.levels, int64_t{1} << *c.levels, shape.ctx, needed});
 }
 
@@ -123,8 +123,8 @@ static_assert(Mixer<Dispatcher>);
 
 }  // namespace ricci
 
-// The levels r = 0, 1, 2 for eight positions. An arrow a -> b adds c_b[r] times the value of position a, as level r - 1 left it, to the
-// value of position b. (0..3) are the inputs that a value depends on after the level: each level doubles their number.
+// The levels r = 0, 1, 2 for eight positions. An arrow a -> b adds c_b[r] times the value of position a, after level r - 1, to the value of
+// position b. (0..3) are the inputs that a value depends on after the level: each level doubles their number.
 //
 //   r = 0   0->1     1->2     2->3     3->4     4->5     5->6     6->7        (0) (0..1) (1..2) (2..3) (3..4) (4..5) (5..6) (6..7)
 //   r = 1   0->2     1->3     2->4     3->5     4->6     5->7                 (0) (0..1) (0..2) (0..3) (1..4) (2..5) (3..6) (4..7)

@@ -1,4 +1,4 @@
-// The mixer `identity`: y = x. Positions exchange no information, because it measures what the feed-forward maps do without a mixer.
+// The mixer `identity`: y = x. Without exchange between positions it measures the contribution of the feed-forward maps.
 #pragma once
 #include "models/layers/mixer.h"
 

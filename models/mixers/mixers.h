@@ -1,5 +1,5 @@
-// The list of mixers. A run file chooses one by its name. To add one, write its header and append its name here; keys, checks, help,
-// checkpoints and inspection follow from the list, because they walk over it.
+// The list of mixers. A run file chooses one by name. To add a mixer, write its header and append its name here: keys, checks, help,
+// checkpoints and inspection iterate over the list.
 #pragma once
 #include "core/choice.h"
 #include "models/layers/type_list.h"
@@ -14,7 +14,7 @@ namespace ricci {
 
 using Mixers = TypeList<Sdp, Dispatcher, QuadFull, Quad, POnly, Metric, MetricPsd, AveragePool, Identity>;
 
-// The choice at run time: the place in the list.
+// The run-time choice: an index into the list.
 enum class MixerKind : uint8_t {};
 constexpr auto choices(MixerKind) {
   return Mixers::map([]<Mixer M>() { return M::kName; });

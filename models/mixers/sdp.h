@@ -1,8 +1,8 @@
 // The mixer `sdp`: multi-head scaled dot-product attention, causal or not, with an optional window.
 //   q | k | v = x W_qkv^T,   r_bncC = q_bcnk . k_bCmk / sqrt(k),   p = softmax_C(r | visible),   y = merge(p v) W_proj^T
-// The scores are divided by sqrt(k), because a sum of k products grows with k and the softmax would otherwise choose one key only.
-// kv_heads = g: query head n reads key and value head m = n div (h / g), so the cache shrinks by h / g (Ainslie et al. 2023). qk_norm: the
-// q and k of every head are RMS-normalised (Henry et al. 2020). positions: rope: then they turn by the angles of their positions.
+// The scores are divided by sqrt(k): a sum of k products grows with k, and the softmax would choose only one key. kv_heads = g: query head
+// n uses key and value head m = n div (h / g), so the cache is h / g times smaller (Ainslie et al. 2023). qk_norm: the q and k of every
+// head are RMS-normalized (Henry et al. 2020). positions: rope: they are then rotated by their position.
 #pragma once
 #include "models/mixers/attention.h"
 #include "ops/rotary/rotary.h"
@@ -21,7 +21,7 @@ struct SdpConfig : AttentionConfig {
 struct DotProduct {
   using Config = SdpConfig;
 
-  // `first` is the position of the first row: 0 for whole sequences, later in decoding. `attend` adds window, padding and cache.
+  // `first` is the position of the first row: 0 for full sequences, later in decoding. `attend` adds window, padding and cache.
   template <class Attend> Tensor operator()(const Arg& x_bcd, int64_t first, const Attend& attend) const {
     const int64_t q = heads * width, kv = kv_heads * width;  // columns
     const Tensor qkv_bcx = qkv(x_bcd), qk_bcx = normed_and_turned(qkv_bcx, first);
@@ -67,10 +67,10 @@ struct DotProduct {
 
 inline void visit_fields(SdpConfig& c, const Fields& field) {
   visit_fields(static_cast<AttentionConfig&>(c), field);
-  field("kv_heads", c.kv_heads, "heads of keys and values, each shared by heads / kv_heads query heads; null: heads").in(1, kLargestSize);
-  field("head_width", c.head_width, "columns of a head; null: d / heads").in(1, kLargestSize);
-  field("qk_norm", c.qk_norm, "RMS-normalises the queries and keys of every head, with one gain for queries and one for keys");
-  field("qkv_bias", c.qkv_bias, "bias of the map to queries, keys and values; null: as bias");
+  field("kv_heads", c.kv_heads, "key and value heads, each shared by heads / kv_heads query heads (null: heads)").in(1, kLargestSize);
+  field("head_width", c.head_width, "columns of a head (null: d / heads)").in(1, kLargestSize);
+  field("qk_norm", c.qk_norm, "RMS norm of every head's queries and keys, with one gain for queries and one for keys");
+  field("qkv_bias", c.qkv_bias, "bias of the map to queries, keys and values (null: as bias)");
 }
 
 inline void check(const SdpConfig& c, const MixerShape& shape) {

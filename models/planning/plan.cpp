@@ -1,4 +1,4 @@
-// A plan takes two steps in a dry run, because the first allocates what later steps reuse, and notes every request for memory.
+// A plan takes two steps in a dry run and notes every memory request. The first step allocates what later steps reuse.
 #include "models/planning/plan.h"
 
 #include <unistd.h>
@@ -26,7 +26,7 @@ namespace {
 // The device of a dry run.
 Device dry_device(const StepShape& shape) { return shape.device == Device::cpu ? Device::cpu : Device::cuda_emulated; }
 
-// The last rank, because it has the most micro-batches. In a dry run it sends nothing.
+// The last rank has the most micro-batches. In a dry run it sends nothing.
 class LastRank final : public Ranks {
  public:
   explicit LastRank(int64_t count) {
@@ -75,14 +75,14 @@ struct Setup {
   }
 };
 
-// Notes the peaks. Gradients, activations and buffers count only after begin_steps(), because until then new parameters have no holder.
+// Notes the peaks. Gradients, activations and buffers are included only after begin_steps(): until then new parameters have no holder.
 class PeakNotes {
  public:
   PeakNotes(Device device, StepMemory& memory, bool by_use = true)
       : device_(device), before_(memory_use(device).current), by_use_(by_use), memory_(memory) {}
   void begin_steps() { steps_ = true; }
 
-  // Called with the bytes of each tensor before they are counted, and with -1 when the tensor is released.
+  // Called with the bytes of each tensor before its allocation, and with -1 when the tensor is released.
   void operator()(const void*, int64_t bytes) {
     if (bytes < 0) return;
     const int64_t now = memory_use(device_).current + bytes - before_;
@@ -108,7 +108,7 @@ class PeakNotes {
   StepMemory& memory_;
 };
 
-// The memory block of a recorded step (cuda/device/graph.h), from the tensors that the step makes and releases.
+// The memory block of a recorded step (cuda/device/graph.h): the tensors that the step makes and releases.
 class RecordedBlock {
  public:
   void operator()(const void* block, int64_t bytes) {
@@ -150,15 +150,15 @@ std::vector<Plan::Kept> kept_by_forward(Setup& training) {
 }
 
 void check_shape(const ModelConfig& config, const StepShape& shape) {
-  if (shape.context > config.ctx) fail("plan: a context of {}, the model's is {}", {shape.context, config.ctx});
-  if (shape.ranks > 1 && shape.cuda_graph) fail("cuda_graph: not with multiple ranks yet");
+  if (shape.context > config.ctx) fail("plan: the context is {}, expected at most the model's {}", {shape.context, config.ctx});
+  if (shape.ranks > 1 && shape.cuda_graph) fail("cuda_graph: is not supported with multiple ranks");
   if (shape.ranks > shape.micro_batches) fail("plan: {} micro-batches cannot be shared by {} ranks", {shape.micro_batches, shape.ranks});
 }
 
 }  // namespace
 
 int64_t program_bytes() {
-  constexpr int64_t kOwnBytes = 3 << 19;  // measured: stacks of threads, open files, lists of parameters
+  constexpr int64_t kOwnBytes = 3 << 19;  // measured: thread stacks, open files, parameter lists
   static const int64_t bytes = [] {
     std::ifstream statm("/proc/self/statm");
     int64_t size = 0, resident = 0, shared = 0;  // in pages
@@ -221,7 +221,7 @@ void print_tape(const ModelConfig& config, const StepShape& shape, std::FILE* fi
 bool fits(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes) {
   try {
     return plan_step(model, optimizer, shape, false).process <= bytes;
-  } catch (const Error&) {  // a dry run uses addresses, and `ulimit -v` counts them
+  } catch (const Error&) {  // a dry run uses addresses, limited by `ulimit -v`
     return false;
   }
 }

@@ -1,5 +1,5 @@
-// Predicts the memory and work of a training step by a dry run (core/memory/dry_run.h) of the step itself, because a formula per layer
-// would be wrong as soon as a model, op or kernel changes.
+// Predicts the memory and work of a training step by a dry run (core/memory/dry_run.h) of the step itself: a formula per layer would be
+// wrong as soon as a model, op or kernel changes.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -18,14 +18,14 @@
 namespace ricci {
 
 // Bytes that training on the CPU holds in addition to tensors: code and libraries, measured once in this process, and an allowance for
-// threads, files and matrix products. It differs by some pages from run to run.
+// threads, files and matrix products. The value differs by some pages between runs.
 int64_t program_bytes();
 
 struct StepShape {
   int64_t sequences = 1, context = 1, micro_batches = 1;
   Dtype dtype = Dtype::f32;  // weights and activations
   bool recompute_blocks = false;
-  Device device = Device::cpu;              // cuda is planned on cuda_emulated, because both run the same kernels
+  Device device = Device::cpu;              // cuda is planned on cuda_emulated: both run the same kernels
   std::function<void(Model&)> freeze = {};  // sets Parameter::frozen
   bool cuda_graph = false;                  // the step is recorded (StepGraph)
   int64_t ranks = 1;                        // ranks that share the micro-batches
@@ -33,26 +33,25 @@ struct StepShape {
 };
 
 struct StepMemory {
-  int64_t parameters = 0;  // trained numbers
-  int64_t peak = 0;        // most bytes of tensors at one time
-  HeldBytes at_peak{};     // by purpose; `other` are values between ops and buffers of kernels
-  int64_t gradients = 0;   // most bytes of gradients at one time, in a step
-  int64_t working = 0;     // most bytes of activations and `other` at one time, not always at the peak
+  int64_t parameters = 0;  // trained elements
+  int64_t peak = 0;        // most bytes of tensors at any time
+  HeldBytes at_peak{};     // by purpose; `other` is values between ops and kernel buffers
+  int64_t gradients = 0;   // most bytes of gradients at any time in a step
+  int64_t working = 0;     // most bytes of activations and `other` at any time, not always at the peak
 };
 
 struct Plan : StepMemory {
-  // On the CPU: the most memory of the process in a step, including freed blocks that are kept for tensors of their size and the buffers of
-  // threads (core/memory/scratch.h). On a GPU: the peak plus the block of a recorded step, because the driver's pool keeps the memory of
-  // the steps before it.
+  // On the CPU: the most memory of the process in a step, including freed blocks kept for tensors of the same size and the threads' buffers
+  // (core/memory/scratch.h). On a GPU: the peak plus the block of a recorded step: the driver's pool keeps the memory of earlier steps.
   int64_t process = 0;
   int64_t recorded = 0;  // bytes of that block (Graph::bytes)
-  int64_t summed = 0;    // bytes of gradients that the ranks add up; 0 for one rank
+  int64_t summed = 0;    // bytes of gradients summed over ranks; 0 for one rank
 
   struct Kept {
     std::string op, place;  // "linear", "models/layers/block.h:31"
     int64_t count = 0, bytes = 0;
   };
-  std::vector<Kept> kept;  // by the ops of the tape, in order, after the forward of a micro-batch; shared memory counts for the first
+  std::vector<Kept> kept;  // by the ops of the tape, in order, after the forward of a micro-batch; the first op includes shared memory
 
   std::map<std::string, trace::Work> work;  // by op, for one step
   double flops() const;                     // products and attention
@@ -60,8 +59,8 @@ struct Plan : StepMemory {
 };
 
 // With multiple ranks the plan is for a rank with the most micro-batches; nothing is communicated. Without by_use it lacks at_peak,
-// gradients, working and kept, because these look at all tensors at each request and so take a time that grows as the square of the layers.
-// Errors: as for Model, Optimizer and TrainStep; a context longer than the model's; fewer micro-batches than ranks.
+// gradients, working and kept: they look at all tensors at each request, in time quadratic in the layers. Errors: as for Model, Optimizer
+// and TrainStep; the context is longer than the model's; there are fewer micro-batches than ranks.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, bool by_use = true);
 
 // Prints the tape after the forward of one micro-batch, from a dry run. Errors: as for plan_step.
@@ -70,7 +69,7 @@ void print_tape(const ModelConfig& model, const StepShape& shape, std::FILE* fil
 // True if Plan::process is at most `bytes` and the dry run finds enough addresses.
 bool fits(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes);
 
-// The most sequences in a micro-batch that fit into `bytes`; 0 if not even one does.
+// The most sequences in a micro-batch that fit into `bytes`; 0 if not even one fits.
 int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, StepShape shape, int64_t bytes);
 
 }  // namespace ricci

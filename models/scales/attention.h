@@ -1,7 +1,7 @@
-// Attention of tokens to cells, with the heads divided among the scales, because one head cannot look near in detail and far in coarse. The
-// keys of a head of scale s are the cells of that scale:
+// Attention from tokens to cells, with the heads divided among the scales: one head cannot attend to near tokens in detail and far ones
+// coarsely. The keys of a head of scale s are the cells of that scale:
 //   q = Wq x,   k = Wk cells_s,   v = Wv cells_s   (its rows of the matrices),   y = merge(p v) W_proj^T
-// A head gives zero while its scale has no whole cell.
+// A head outputs zeros while its scale has no complete cell.
 #pragma once
 #include <algorithm>
 
@@ -14,14 +14,14 @@
 
 namespace ricci {
 
-// Neighbouring heads of one scale.
+// Adjacent heads of one scale.
 struct HeadRun {
-  size_t scale;  // its number among the scales
+  size_t scale;  // its index among the scales
   int64_t first, count;
 };
 
-// For each head the number of its scale. Neighbouring heads read one scale, in the order of the scales. Heads are divided evenly; the rest
-// goes to the finer scales.
+// The scale index of each head. Adjacent heads attend to one scale, in the order of the scales. Heads are divided evenly; the rest goes to
+// the finer scales.
 inline std::vector<int64_t> divided_heads(int64_t heads, int64_t scales) {
   std::vector<int64_t> scale_of_head;
   for (int64_t s = 0; s < scales; ++s)
@@ -40,7 +40,7 @@ inline std::vector<HeadRun> head_runs(const std::vector<int64_t>& scale_of_head)
 }
 
 struct ScaleAttention {
-  // Whole sequences: tokens x_bcd and the cells [b m d] of each scale, empty for a scale without a whole cell.
+  // Full sequences: tokens x_bcd and the cells [b m d] of each scale, empty for a scale without a complete cell.
   Tensor operator()(const Arg& x_bcd, const std::vector<Tensor>& cells_s, const Tensor& lengths_b) const {
     std::vector<Arg> y;
     for (const HeadRun& run : runs) {
@@ -61,7 +61,7 @@ struct ScaleAttention {
 
   Linear q, k, v, proj;
   std::vector<HeadRun> runs;
-  std::vector<Visibility> sees_s;  // for each scale, the cells that a token sees
+  std::vector<Visibility> sees_s;  // for each scale, the cells visible to a token
   int64_t head_width, ctx;
   double dropout;
 
@@ -80,7 +80,7 @@ struct ScaleAttention {
     return std::any_of(runs.begin(), runs.end(), [&](const HeadRun& run) { return run.scale == scale; });
   }
 
-  // Decoding: keys and values of a run. Tokens have theirs stored as in attention_cached.
+  // Decoding: keys and values of a run, for tokens stored as in attention_cached.
   struct Keys {
     CellMemory k, v;
   };
@@ -108,8 +108,8 @@ struct ScaleAttention {
     cache.position += x_bcd.shape()[1];
     return proj(joined(y));
   }
-  // The cache of tokens is a ring: a new token overwrites the oldest. The tokens read at once must leave the window of the first of them
-  // whole.
+  // The token cache is a ring: a new token overwrites the oldest. The tokens of one call must leave the window of the first of them
+  // complete.
   int64_t positions_at_once() const {
     int64_t smallest = ctx;
     for (const HeadRun& run : runs)

@@ -1,5 +1,5 @@
-// From a sequence to a coarser one (Downsample) and back (Upsample). The coarser one has a vector only for whole cells of `size` positions,
-// because an incomplete cell would change with the next token. As in the multi-scale paper it is a mean, an elementwise maximum, or a
+// From a sequence to a coarser one (Downsample) and back (Upsample). The coarser one has a vector only for complete cells of `size`
+// positions: an incomplete cell would change with the next token. As in the multi-scale paper it is a mean, an elementwise maximum, or a
 // causal convolution with the cell as stride:
 //   y_bjd = bias_d + sum over i, q of weight_diq x_b((j+1) size - K + q)i,   zero before the sequence
 #pragma once
@@ -28,11 +28,11 @@ struct DownConfig {
 inline void visit_fields(DownConfig& c, const Fields& field) {
   field("down", c.down, "how the positions of a cell become one vector of a coarser scale").decides();
   const Fields of_conv = field.when(c.down == Down::conv, "down: conv");
-  of_conv("conv_kernel", c.conv_kernel, "cells that the kernel covers; the last is the cell itself").in(1, 1024);
+  of_conv("conv_kernel", c.conv_kernel, "cells that the kernel covers, ending with the cell itself").in(1, 1024);
 }
 
 struct Downsample {
-  // [b c d] -> [b c/size d]; empty without a whole cell.
+  // [b c d] -> [b c/size d]; empty without a complete cell.
   Tensor operator()(const Arg& x_bcd) const { return x_bcd.shape()[1] < size ? Tensor() : cells(x_bcd, 0); }
 
   Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};  // (d, d, K) and (d) for a convolution
@@ -47,7 +47,7 @@ struct Downsample {
     bias = new_parameter({d}, Role::bias, first.bias);
   }
 
-  // Decoding: the positions read so far that the next cell needs.
+  // Decoding: the latest positions that the next cell needs.
   struct State {
     Tensor recent_bcd;
   };
@@ -74,13 +74,13 @@ struct Downsample {
 
 // The shift of the upsampled sequence, in rows.
 enum class Shift : uint8_t {
-  tight,  // ratio - 1: a position reads the coarse cell that it completes
+  tight,  // ratio - 1: a position uses the coarse cell that it completes
   block,  // ratio: one cell of the finer scale later
 };
 constexpr auto choices(Shift) { return std::array{"tight", "block"}; }
 
-// From a scale to the next finer one: a transposed convolution turns every cell into `ratio` rows, a shift keeps a row from being read
-// before its cell is complete, and a linear map combines the rows with the cells of the finer scale.
+// From a scale to the next finer one: a transposed convolution turns every cell into `ratio` rows, a shift hides a row until its cell is
+// complete, and a linear map combines the rows with the cells of the finer scale.
 //   u_i = rows(h)_(i - shift), 0 before,   row j ratio + q = W_q^T h_j + bias;      y_i = [a_i ; u_i] W^T + bias
 struct Upsample {
   // The rows of every cell without the bias: z of join_upsampled.
@@ -106,7 +106,7 @@ struct Upsample {
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
-// The layer of topdown where each cell reads the complete coarser cells, `shift` cells later.
+// The layer of topdown where each cell uses the complete coarser cells, `shift` cells later.
 struct Join {
   int64_t coarser_tokens, shift;
 };

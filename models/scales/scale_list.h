@@ -1,5 +1,5 @@
-// The scales of a model: the tokens per cell of each, from fine to coarse, and its number of blocks. Each scale divides the next, because
-// otherwise the end of a coarse cell would cut a finer one.
+// The scales of a model: the tokens per cell of each, from fine to coarse, and its block count. Each scale divides the next, so the end of
+// a coarse cell never cuts a finer one.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -18,7 +18,7 @@ struct ScalesConfig {
 };
 
 inline void visit_fields(ScalesConfig& c, const Fields& field) {
-  field("scales", c.scales, "tokens per cell, from fine to coarse: 1 first, and each divides the next").in(1, Visibility::kMaxTokens);
+  field("scales", c.scales, "tokens per cell from fine to coarse: first 1, each divides the next").in(1, Visibility::kMaxTokens);
 }
 
 inline void check(const ScalesConfig& c) {
@@ -26,7 +26,7 @@ inline void check(const ScalesConfig& c) {
     fail("model.scales: begins with {}, expected 1", {c.scales.empty() ? "nothing" : std::to_string(c.scales[0])});
   for (size_t i = 1; i < c.scales.size(); ++i) {
     const int64_t finer = c.scales[i - 1], scale = c.scales[i];
-    if (scale <= finer) fail("model.scales: {} after {}, expected increasing numbers", {scale, finer});
+    if (scale <= finer) fail("model.scales: {} follows {}, expected increasing numbers", {scale, finer});
     if (scale % finer) fail("model.scales: {} does not divide {}", {finer, scale});
   }
 }
@@ -40,15 +40,16 @@ struct StackLayersConfig {
 };
 
 inline void visit_fields(StackLayersConfig& c, const Fields& field) {
-  field("layers", c.layers, "blocks of each scale, in the order of scales; one number serves all").in(1, kMaxLayers);
+  field("layers", c.layers, "blocks of each scale, in the order of scales (one number: for all)").in(1, kMaxLayers);
 }
 
 inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {
   const std::vector<int64_t> layers = c.per_scale(scales);
-  if (layers.size() != scales.scales.size()) fail("model.layers: {} numbers for {} scales", {layers.size(), scales.scales.size()});
+  if (layers.size() != scales.scales.size())
+    fail("model.layers: has {} elements, expected one for each of {} scales", {layers.size(), scales.scales.size()});
 }
 
-// Decoding: something about each cell [b m x] that later positions still read, from the cell `first` on. Can be empty.
+// Decoding: a value of each cell [b m x] that later positions still need, from the cell `first`. Can be empty.
 struct CellMemory {
   Tensor rows_bmx{};
   int64_t first = 0;
@@ -67,7 +68,7 @@ template <Mixer M> Tensor through(const Stack<M>& stack, const Arg& x_bmd, const
   return stack(with_positions(x_bmd, stack.pos), lengths_b && scale > 1 ? whole_cells(lengths_b, scale) : lengths_b);
 }
 
-// Decoding: passes the next cells through the stack, in pieces that it takes.
+// Decoding: passes the next cells through the stack, at most positions_at_once() per call.
 template <Mixer M> Tensor through(const Stack<M>& stack, const Tensor& x_bmd, typename Stack<M>::State& state) {
   const int64_t cells = x_bmd.shape()[1], at_once = stack.positions_at_once();
   std::vector<Arg> y;

@@ -1,4 +1,4 @@
-// Saving, loading and choosing checkpoints. Every error names the file, because a user has to decide which one to remove.
+// Saving, loading and choosing checkpoints. Every error names the file, so a user can decide which one to remove.
 #include "models/training/checkpoint.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace ricci {
 namespace {
 
-// Every tensor of a checkpoint. Saving, loading and sharing use this one list, because they must agree.
+// Every tensor of a checkpoint, for saving, loading and sharing.
 NamedTensors tensors_of(Model& model, const Optimizer& optimizer) {
   NamedTensors all = weights_of(model);
   optimizer.each_state([&](const std::string& name, const Tensor& tensor) { all.emplace_back(kOptimizerPrefix + name, tensor); });
@@ -43,7 +43,7 @@ template <class Number> Number number_in(const Metadata& metadata, const std::st
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
-    fail("{}: its metadata has {} = '{}', expected a number", {path, key, text});
+    fail("{}: in the metadata {} is '{}', expected a number", {path, key, text});
   return value;
 }
 
@@ -75,7 +75,7 @@ void check_tensors(const SafetensorsFile& file, const NamedTensors& expected, Ho
   }
   for (const std::string& name : file.names()) {
     if (known.count(name) || (holds == Holds::weights && name.starts_with(kOptimizerPrefix))) continue;
-    const char* const reason = holds == Holds::weights ? "is not a parameter of this model" : "does not belong to this training";
+    const char* const reason = holds == Holds::weights ? "is not a parameter of this model" : "does not belong to this training run";
     fail("{}: tensor {} {} {}", {file.path(), name, show(file.shape(name)), reason});
   }
 }
@@ -139,7 +139,7 @@ std::vector<int64_t> Checkpoints::steps() const {
 }
 
 std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<void(const std::string&)>& warn) const {
-  std::string fault;  // for the newest damaged file
+  std::string fault;  // in the newest damaged file
   std::vector<int64_t> listed = steps();
   for (std::vector<int64_t> all = listed; !all.empty();) {
     const int64_t step = all.back();
@@ -147,7 +147,7 @@ std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<voi
     try {
       std::optional<SafetensorsFile> found = SafetensorsFile::find(path(step));
       if (found) found->verify();
-      else if (steps() != listed) all = listed = steps();  // a training that runs has removed it in the meantime
+      else if (steps() != listed) all = listed = steps();  // a running training process has removed it
       if (found && !fault.empty()) warn(fault + "; using the checkpoint of step " + std::to_string(step));
       if (found) return found;
     } catch (const Error& error) {

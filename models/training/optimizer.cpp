@@ -1,4 +1,4 @@
-// Moments, clipping and weight decay by role are here; the rules are ops (ops/optimizers/).
+// Moments, clipping and weight decay by role. The update rules are ops (ops/optimizers/).
 #include "models/training/optimizer.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& 
     each_match("decay_of", pattern, "trained parameter", parameters_, [&](size_t i) { states_[i].decay_factor = factor; });
 }
 
-// The rows of each matrix that the optimizer updates as a whole: Muon does so with the linear maps in blocks. Such a matrix has no v.
+// The rows of each matrix that the optimizer updates as one block: Muon does so with the linear maps of blocks. Such a matrix has no v.
 std::vector<int64_t> Optimizer::matrices_in(const Parameter& p) const {
   bool by_matrices = false;
   with_options([&](const auto& options) { by_matrices = options.kByMatrices; });
@@ -63,7 +63,7 @@ Tensor Optimizer::update(double clip, const Tensor& loss) {
 
 void Optimizer::step(double learning_rate) {
   if (std::none_of(parameters_.begin(), parameters_.end(), [](const Parameter* p) { return bool(p->grad); }))
-    fail("optimizer: no parameter has a gradient; Tape::backward comes before step");
+    fail("optimizer: no parameter has a gradient; call Tape::backward before step");
   begin_step(learning_rate);
   const Tensor one({}, Dtype::f64, device());
   fill(one, 1.0);
@@ -89,7 +89,7 @@ void Optimizer::apply(const Tensor& gradient_scale) {
 }
 
 void Optimizer::set_steps(int64_t steps) {
-  if (steps < 0) fail("optimizer: {} steps, expected 0 or more", {steps});
+  if (steps < 0) fail("optimizer: the step count is {}, expected 0 or more", {steps});
   steps_ = steps;
 }
 

@@ -1,5 +1,5 @@
-// An optimizer over a list of parameters. It updates all of them in one call, because hundreds of small kernels would take longer to launch
-// than to run.
+// An optimizer for a list of parameters. It updates all of them in one call: hundreds of small kernels would take longer to launch than to
+// run.
 //   Optimizer optimizer(model.parameters(), config);
 //   optimizer.step(lr);                  reads and clears every Parameter::grad
 #pragma once
@@ -21,22 +21,22 @@
 namespace ricci {
 
 // Every optimizer. To add one, write its options, rates and update as an op (ops/optimizers/sgd.h and sgd.cu are the shortest), and append
-// its name here. Its keys, the names in checkpoints and the plan of memory follow.
+// its name here. Its keys, its names in checkpoints and the memory plan follow.
 using Optimizers = TypeList<AdamW, Adam, Sgd, Muon>;
 
-enum class OptimizerKind : uint8_t {};  // the place in the list
+enum class OptimizerKind : uint8_t {};  // an index into the list
 constexpr auto choices(OptimizerKind) {
   return Optimizers::map([]<class O>() { return O::kName; });
 }
 template <class O> inline constexpr OptimizerKind optimizer_kind = static_cast<OptimizerKind>(Optimizers::number_of<O>());
 
-// Weight decay acts on matrices, and with decay_embeddings on tables. Biases and the gains of norms never decay.
+// Weight decay acts on matrices, and with decay_embeddings on tables. Biases and norm gains never decay.
 struct OptimizerConfig {
   OptimizerKind kind = optimizer_kind<AdamW>;
   Optimizers::Configs options = {};
   double weight_decay = 0.1;
-  bool decay_embeddings = true;  // tokens and positions; with a tied head the output map too
-  // Factors for the parameters that match a pattern of paths (parameter_groups.h); the last pattern that matches counts.
+  bool decay_embeddings = true;  // tokens and positions; with a tied head the output map as well
+  // Factors for the parameters that match a pattern of paths (parameter_groups.h). The last matching pattern is used.
   NamedNumbers lr_of = {}, decay_of = {};
 
   template <class O> O& settings() { return options.settings<O>(); }
@@ -50,41 +50,41 @@ struct OptimizerConfig {
 };
 
 inline void visit_fields(OptimizerConfig& c, const Fields& field) {
-  field("optimizer", c.kind, "adamw and muon decay weights apart from the gradient; adam and sgd add the decay to the gradient").decides();
+  field("optimizer", c.kind, "adamw and muon decay weights directly; adam and sgd add the decay to the gradient").decides();
   Optimizers::each(
       [&]<class O>() { visit_fields(c.settings<O>(), field.when(c.kind == optimizer_kind<O>, std::string("optimizer: ") + O::kName)); });
-  field("weight_decay", c.weight_decay, "decay of matrices and embeddings; biases and the gains of norms never decay").at_least(0);
-  field("decay_embeddings", c.decay_embeddings, "weight decay also acts on the tables of tokens and positions");
+  field("weight_decay", c.weight_decay, "decay of matrices and embeddings; biases and norm gains never decay").at_least(0);
+  field("decay_embeddings", c.decay_embeddings, "weight decay also acts on token and position tables");
   field("lr_of", c.lr_of,
-      "factors on the learning rate, by the paths that freeze takes, as in {tok: 0.1, \"blocks.*.mixer\": 0.5}; the last path that matches "
-      "a parameter counts")
+      "learning rate factors by path, with patterns as for freeze, such as {tok: 0.1, \"blocks.*.mixer\": 0.5}; the last match of a "
+      "parameter is used")
       .at_least(0);
-  field("decay_of", c.decay_of, "factors on weight_decay, by the same paths").at_least(0);
+  field("decay_of", c.decay_of, "weight_decay factors by path, as for lr_of").at_least(0);
 }
 
 class Optimizer final : public MemoryHolder {
  public:
   // The parameters must outlive the optimizer. Moments start at zero, on the device of the values. A bf16 value without a master gets one
-  // with its current value; Model::place_for_training keeps the values before rounding instead. Error: a pattern without a match.
+  // with its current value; Model::place_for_training keeps the values before rounding instead. Error: a pattern has no match.
   Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
 
-  // Updates the parameters that have a gradient, and clears the gradients. Errors: none has one; a parameter that was moved, converted or
-  // reshaped since the optimizer was made.
+  // Updates the parameters that have a gradient, and clears the gradients. Errors: none has one; a parameter was moved, converted or
+  // reshaped after construction of the optimizer.
   void step(double learning_rate);
 
-  // A step in two halves. begin_step() counts it and writes its rates to device memory; update() reads them there, because only then can it
-  // be recorded and launched again (cuda/device/graph.h). update() scales the gradients to a norm of at most `clip` (0: does not scale). If
-  // the norm or the loss is not finite, it only clears the gradients. Returns the norm before scaling; loss and norm are f64 scalars on the
-  // device.
+  // A step in two halves. begin_step() increments the step count and writes the rates to device memory; update() reads them there, so it
+  // can be recorded and launched again (cuda/device/graph.h). update() scales the gradients to a norm of at most `clip` (zero: never).
+  // If the norm or the loss is not finite, it only clears the gradients. Returns the norm before scaling; loss and norm are f64
+  // scalars on the device.
   void begin_step(double learning_rate);
   Tensor update(double clip, const Tensor& loss);
 
-  // Steps since the state was zero. They belong to the state, because the bias correction of Adam depends on them.
+  // Steps since the state was zero. They are part of the state: Adam's bias correction depends on them.
   int64_t steps() const { return steps_; }
-  void set_steps(int64_t steps);  // after loading a state; error: a negative number
+  void set_steps(int64_t steps);  // after loading a state; error: a negative value
 
   // f(name, tensor) for every tensor of the state, in the order of the parameters. The name is the parameter's path and .m, .v or
-  // .momentum, such as blocks.0.fc.weight.m. Elements can be overwritten. Error: a parameter without a path.
+  // .momentum, such as blocks.0.fc.weight.m. Elements can be overwritten. Error: a parameter has no path.
   void each_state(const std::function<void(const std::string& name, const Tensor& tensor)>& f) const;
 
   void each_tensor(const Visit& visit) const override;
@@ -101,10 +101,10 @@ class Optimizer final : public MemoryHolder {
   OptimizerConfig config_;
   struct State {
     Tensor m = {}, v = {};                 // means of the gradient (or momentum) and of its square; can be empty
-    std::vector<int64_t> row_blocks = {};  // as matrices_in
+    std::vector<int64_t> row_blocks = {};  // see matrices_in
     double lr_factor = 1, decay_factor = 1;
   };
-  std::vector<State> states_;  // one for each parameter
+  std::vector<State> states_;  // one per parameter
   Tensor rates_;               // for the current step
   int64_t steps_ = 0;
 };

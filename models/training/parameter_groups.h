@@ -30,7 +30,7 @@ inline bool fits_path(const std::string& pattern, const std::string& path) {
   return false;
 }
 
-// Every path, and every start of one up to a dot: a mistyped pattern is compared with these.
+// Every path, and every start of one up to a dot, to suggest the nearest to a mistyped pattern.
 inline std::vector<std::string> beginnings(const std::vector<Parameter*>& parameters) {
   std::set<std::string> all;
   for (const Parameter* p : parameters) {
@@ -40,8 +40,8 @@ inline std::vector<std::string> beginnings(const std::vector<Parameter*>& parame
   return {all.begin(), all.end()};
 }
 
-// Calls f(index) for each parameter that matches a pattern of the key. Error: none does, with the nearest pattern that has a match. `kind`
-// names the parameters in it.
+// Calls f(index) for each parameter that matches a pattern of the key. Error: none does; the message has the nearest pattern with a match.
+// `kind` describes the parameters in it.
 template <class F>
 void each_match(const char* key, const std::string& pattern, const char* kind, const std::vector<Parameter*>& parameters, const F& f) {
   bool found = false;
@@ -54,15 +54,15 @@ void each_match(const char* key, const std::string& pattern, const char* kind, c
   if (!found) fail("{}: '{}' matches no {}{}", {key, shown, kind, nearest_note(shown, beginnings(parameters))});
 }
 
-// Parameters that training does not change, for example to fine-tune only the last blocks. Errors: as for each_match; nothing is left to
-// train.
+// Parameters that training does not change, for example to fine-tune only the last blocks. Errors: as for each_match; no parameter is left
+// to train.
 inline void freeze_parameters(Model& model, const std::vector<std::string>& patterns) {
   const std::vector<Parameter*> all = model.parameters();
   for (const std::string& pattern : patterns) each_match("freeze", pattern, "parameter", all, [&](size_t i) { all[i]->frozen = true; });
   if (model.trained_parameters().empty()) fail("freeze: no parameter is left to train");
 }
 
-// The names at the start of a path that have a number, else its first name: blocks.3 for blocks.3.mixer.qkv.weight, stack.4.blocks.0 for
+// The start of a path up to its last number, else its first name: blocks.3 for blocks.3.mixer.qkv.weight, stack.4.blocks.0 for
 // stack.4.blocks.0.fc.bias, and tok for tok.weight.
 inline std::string group_of(const std::string& path) {
   size_t end = path.find('.');
@@ -75,7 +75,7 @@ inline std::string group_of(const std::string& path) {
   return path.substr(0, end);
 }
 
-// Appends the norm of a tensor of the parameters for each group, as NAME.GROUP. `part`: &Parameter::grad or &Parameter::unrounded.
+// Appends the norm of a tensor of the parameters for each group, as NAME.GROUP. part: &Parameter::grad or &Parameter::unrounded.
 template <class Part> void add_norms(const char* name, const std::vector<Parameter*>& parameters, Part part, NamedNumbers& norms) {
   std::map<std::string, std::vector<Tensor>> groups;
   for (const Parameter* p : parameters)

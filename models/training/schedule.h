@@ -1,5 +1,5 @@
-// The learning rate as a function of the step, counted from 0. It warms up because Adam's moments are means over few gradients at first,
-// and it falls because a constant rate keeps the weights jumping around the minimum.
+// The learning rate as a function of the step, counted from 0. It warms up: Adam's moments are initially means over few gradients. It
+// falls: at a constant rate the weights keep jumping around the minimum.
 //   warm-up:       lr (step + 1) / (warmup + 1)                                                 step < warmup, all kinds
 //   constant:      lr
 //   linear:        lr + p (min_lr - lr),    cosine: min_lr + (lr - min_lr) (1 + cos(pi p)) / 2
@@ -24,7 +24,7 @@ struct Schedule {
   double lr = 1e-3, min_lr = 1e-4;
   int64_t warmup = 100;
   double decay_fraction = 0.2;
-  std::optional<int64_t> steps = {};  // where it ends; by default the number of steps of the first start
+  std::optional<int64_t> steps = {};  // last step; by default `steps` at the start of the run
 
   // True if the rate depends on the last step.
   bool ends() const { return kind == Kind::cosine || kind == Kind::linear || kind == Kind::wsd; }
@@ -55,12 +55,12 @@ struct Schedule {
 constexpr auto choices(Schedule::Kind) { return std::array{"cosine", "linear", "constant", "inverse_sqrt", "wsd"}; }
 
 inline void visit_fields(Schedule& c, const Fields& field) {
-  field("schedule", c.kind, "from lr to min_lr after the warm-up; constant stays at lr, wsd falls at the end only").decides();
+  field("schedule", c.kind, "from lr to min_lr after the warm-up; constant stays at lr, wsd falls only at the end").decides();
   field("lr", c.lr, "highest learning rate").positive();
   const Fields falling = field.when(c.kind != Schedule::Kind::constant, "schedule: cosine, linear, inverse_sqrt, wsd");
   falling("min_lr", c.min_lr, "learning rate at the end of the schedule").at_least(0);
   const Fields ending = field.when(c.ends(), "schedule: cosine, linear, wsd");
-  ending("schedule_steps", c.steps, "last step of the schedule, also if `steps` is raised later; null: `steps` of the first start")
+  ending("schedule_steps", c.steps, "last step of the schedule, even if `steps` is raised later (null: `steps` at the start of the run)")
       .at_least(1)
       .may_change();
   field("warmup", c.warmup, "number of steps that raise the learning rate linearly to lr").at_least(0);

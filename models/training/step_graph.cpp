@@ -10,7 +10,7 @@ namespace {
 
 void overwrite(const Tensor& fixed, const Tensor& next) {
   if (static_cast<bool>(fixed) != static_cast<bool>(next) || !(fixed.shape() == next.shape()))
-    fail("cuda_graph: a batch of {} after batches of {}", {show(next.shape()), show(fixed.shape())});
+    fail("cuda_graph: the batch is {}, expected {} as before", {show(next.shape()), show(fixed.shape())});
   if (fixed) copy(fixed, next);
 }
 
@@ -29,7 +29,7 @@ void StepGraph::take(const std::vector<Batch>& batches, const std::vector<Tensor
     weights_ = weights;
     return;
   }
-  if (batches.size() != batches_.size()) fail("cuda_graph: {} batches after {}", {batches.size(), batches_.size()});
+  if (batches.size() != batches_.size()) fail("cuda_graph: there are {} batches, expected {} as before", {batches.size(), batches_.size()});
   for (size_t i = 0; i < batches.size(); ++i) {
     for (Tensor Batch::*part : {&Batch::ids_bc, &Batch::targets, &Batch::lengths_b}) overwrite(batches_[i].*part, batches[i].*part);
     overwrite(weights_[i], weights[i]);

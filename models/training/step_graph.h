@@ -1,6 +1,6 @@
-// A training step as one launch of a CUDA graph (cuda/device/graph.h), because a small model's step is hundreds of kernels, each shorter
-// than its launch. The first step runs normally, because it loads and allocates things once; the second is measured and the third recorded.
-// Every step overwrites the same input and result tensors. A step has the same bits as without a graph.
+// A training step as one launch of a CUDA graph (cuda/device/graph.h): a small model's step is hundreds of kernels, each shorter than its
+// launch. The first step runs normally and allocates everything; the second is measured and the third recorded. Every step overwrites the
+// same input and result tensors. A step has the same bits as without a graph.
 #pragma once
 #include <functional>
 #include <vector>
@@ -15,12 +15,11 @@ class StepGraph {
  public:
   explicit StepGraph(Device device) : graph_(device), first_stream_({}, Dtype::i64, device) {}
 
-  // Returns a state with the same random numbers that reads its first stream from device memory, because a recorded kernel repeats its
-  // arguments.
+  // A state with the same random numbers that reads its first stream from device memory: a recorded kernel repeats its arguments.
   RandomState in_memory(const RandomState& random) const;
 
-  // Returns the results of compute(batches, weights). It must do the same at every call: numbers that change from step to step, and results
-  // that last, must be in tensors that exist before the call. Errors: batches of another shape; as for Graph::record.
+  // Returns the results of compute(batches, weights). It must do the same at every call: values that change between steps, and results that
+  // last, must be in tensors that exist before the call. Errors: batches have the wrong shape; as for Graph::record.
   using Compute = std::function<std::vector<Tensor>(const std::vector<Batch>&, const std::vector<Tensor>& weights)>;
   const std::vector<Tensor>& run(const std::vector<Batch>& batches, const std::vector<Tensor>& weights, const Compute& compute);
   int64_t bytes() const { return graph_.bytes(); }  // the graph's block; 0 before the second step

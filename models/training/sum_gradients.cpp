@@ -9,8 +9,8 @@
 namespace ricci {
 namespace {
 
-// Takes the gradient of a parameter, or zeros, as a tensor that shares its memory with no other: the tape can give one tensor to two
-// parameters, and their sums would be added twice.
+// Takes a parameter's gradient, or zeros, as a tensor with unshared memory: the tape can give one tensor to two parameters, and their sums
+// would be added twice.
 Tensor take_gradient(const Parameter& p, Dtype dtype) {
   if (!p.grad) return zeros(p.value.shape(), dtype, p.value.device());
   const Tensor gradient = convert(std::exchange(p.grad, {}), dtype);

@@ -1,6 +1,6 @@
-// One training step, from the top: forward_backward() makes the gradient, run_unless() adds the sum over ranks, the clipping and the
-// update. The loss and the norm stay on the device until the end, because waiting would leave a GPU idle. With cuda_graph the whole step is
-// captured once and replayed (graph_).
+// One training step: forward_backward() computes the gradient, run_unless() adds the sum over ranks, the clipping and the update. The loss
+// and the norm stay on the device until the end: waiting would leave a GPU idle. With cuda_graph the step is captured once and replayed
+// (graph_).
 #include "models/training/train_step.h"
 
 #include <cmath>
@@ -27,8 +27,8 @@ std::vector<Batch> on_device(std::vector<Batch> batches, Device device) {
 
 }  // namespace
 
-// One tape per micro-batch, because the activations of only one have to fit into memory: gradients add up in Parameter::grad. Each loss is
-// a mean over its own tokens, so its weight is its share of the step's tokens.
+// One tape per micro-batch limits the memory of activations to one: gradients add up in Parameter::grad. Each loss is a mean over its
+// tokens, so its weight is its share of the step's tokens.
 Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batches, const std::vector<Tensor>& weights, RandomState random,
     const TapeOptions& options) {
   const Training training;
@@ -77,12 +77,12 @@ std::optional<StepResult> TrainStep::run_unless(
 TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks)
     : model_(model), parameters_(model.parameters()), device_(device), options_(options), optimizer_(optimizer), ranks_(ranks) {
   if (!options.cuda_graph) return;
-  if (ranks.count() > 1) fail("cuda_graph: not with multiple ranks yet");
-  if (options.norms_every > 0) fail("norms_every: not with cuda_graph yet");
+  if (ranks.count() > 1) fail("cuda_graph: is not supported with multiple ranks");
+  if (options.norms_every > 0) fail("norms_every: is not supported with cuda_graph");
   graph_ = std::make_unique<StepGraph>(device);
 }
 
-// Every step has its own random numbers: dropout reads the streams from step * 2^32 on.
+// Every step has different random numbers: dropout uses the streams from step * 2^32.
 RandomState TrainStep::random_state_at(int64_t step) const {
   return {options_.seed, static_cast<uint64_t>(step) << 32, static_cast<uint64_t>(options_.first_micro_batch)};
 }

@@ -20,51 +20,52 @@ namespace ricci {
 Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batches, const std::vector<Tensor>& weights, RandomState random,
     const TapeOptions& options = {});
 
-// The weight of each micro-batch, an f64 scalar on the device: its share of the tokens that the loss counts in the whole step, on all
-// ranks. So the weighted losses add up to the mean over all tokens.
+// The weight of each micro-batch, an f64 scalar on the device: its share of the step's scored tokens on all ranks. So the weighted losses
+// add up to the mean over all tokens.
 std::vector<Tensor> weigh(const Model& model, const std::vector<Batch>& micro_batches, Device device, Ranks& ranks = Ranks::alone());
 
 // The micro-batches of a step that this rank computes.
 Range share_of(int64_t micro_batches, const Ranks& ranks);
 
 struct StepResult {
-  // Mean nats per counted target of all micro-batches, and the further losses of a model such as topdown's bag_weights. 0 if no target
-  // counts.
+  // Mean nats per scored target of all micro-batches, plus further losses of a model such as topdown's bag_weights. 0 if no target is
+  // scored.
   double loss;
   double gradient_norm;  // before clipping
-  // If they are due, by group of parameters (group_of): grad_norm.GROUP before clipping, weight_norm.GROUP after the update. A group
-  // without a gradient has only the second.
+  // If due, by group of parameters (group_of): grad_norm.GROUP before clipping, weight_norm.GROUP after the update. A group without a
+  // gradient has only the second.
   NamedNumbers norms = {};
 };
 
 struct TrainStepOptions {
   uint64_t seed = 0;                // for dropout
   double clip = 0;                  // largest norm of the gradient; 0 does not clip
-  bool cuda_graph = false;          // for a device that has graphs
-  int64_t first_micro_batch = 0;    // share_of().lo: the number in the step of the first micro-batch that run() gets
+  bool cuda_graph = false;          // for a device with graphs
+  int64_t first_micro_batch = 0;    // share_of().lo: the index in the step of run()'s first micro-batch
   Dtype reduce_dtype = Dtype::f32;  // for sum_gradients
   int64_t norms_every = 0;          // steps between StepResult::norms, or 0 for never
   bool has_norms(int64_t step) const { return norms_every > 0 && (step + 1) % norms_every == 0; }  // steps count from 0
 };
 
-// Dropout in a sequence depends only on the seed, the step and the number of the sequence in the step. So every division of a step into
+// Dropout in a sequence depends only on the seed, the step and the index of the sequence in the step. So every division of a step into
 // equal micro-batches has the same gradient up to rounding, and the same bits with batch_invariant. With topdown's bag_weights this holds
-// only for whole windows with all targets scored, because a bag loss is the mean over the cells of its micro-batch.
+// only for full windows with all targets scored: a bag loss is the mean over the cells of its micro-batch.
 class TrainStep {
  public:
-  // With multiple ranks each makes one, and they call run() or explain_nonfinite() together. Errors: a graph with multiple ranks or norms.
+  // With multiple ranks each makes one, and they call run() or explain_nonfinite() together. Errors: a graph is used with multiple ranks or
+  // norms.
   TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks = Ranks::alone());
 
   // Steps count from 0. The micro-batches can be on any device. If loss or norm is not finite, nothing is updated. Every rank has the same
-  // result. Errors: a parameter that still has a gradient; as for StepGraph::run.
+  // result. Errors: a parameter still has a gradient; as for StepGraph::run.
   StepResult run(const std::vector<Batch>& micro_batches, int64_t step, double learning_rate) {
     return *run_unless(nullptr, micro_batches, step, learning_rate);
   }
-  // Nothing, and nothing has changed, if stop() returns true before the update. A graph and a step with multiple ranks never ask it.
+  // Returns nullopt, and changes nothing, if stop() returns true before the update. A graph or a step with multiple ranks never calls it.
   std::optional<StepResult> run_unless(bool (*stop)(), const std::vector<Batch>& micro_batches, int64_t step, double learning_rate);
 
-  // To be called if a result was not finite: runs the step again, looks at every op's result, and throws an error that names the op that
-  // made the first NaN or infinity. Messages count steps from 1, the argument counts from 0.
+  // Call it if a result was not finite: runs the step again, checks every op's result, and throws an error that names the op of the first
+  // NaN or infinity. Messages count steps from 1, the argument counts from 0.
   [[noreturn]] void explain_nonfinite(const std::vector<Batch>& micro_batches, int64_t step, double loss) const;
 
   int64_t graph_bytes() const { return graph_ ? graph_->bytes() : 0; }  // StepGraph::bytes
@@ -78,7 +79,7 @@ class TrainStep {
   TrainStepOptions options_;
   Optimizer& optimizer_;
   Ranks& ranks_;
-  std::unique_ptr<StepGraph> graph_ = {};  // null if the options ask for none
+  std::unique_ptr<StepGraph> graph_ = {};  // null without a graph
 };
 
 }  // namespace ricci

@@ -137,7 +137,7 @@ refuse 'a text without labels' 1 'data: texts\.txt has no labels, but model\.fam
 accept 'shards without labels' prepare texts.txt --documents line --tokenizer words.json --output plain
 refuse 'are refused' 1 'data: plain has no labels' "${bad[@]}" data=plain
 refuse 'no field with the label' 1 'label_field: not given, but model\.family: classifier learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv
-refuse 'a label that is no column' 1 "label_field: 'label' is not the number of a column, counted from 1" "${bad[@]}" data=reviews.tsv label_field=label text_field=2
+refuse 'a label that is no column' 1 "label_field: 'label' is not a column number, counted from 1" "${bad[@]}" data=reviews.tsv label_field=label text_field=2
 refuse 'a field of plain text' 1 'label_field: only jsonl, tsv and csv have fields, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
 echo '7	film' >>numbers.tsv
 refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range: 2 classes have 0 to 1; set more classes, or labels to a list of all, such as \[1, 2, 5\]$' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
@@ -145,8 +145,8 @@ sed 's/^0/1/; t; s/^1/2/' numbers.tsv | head -200 >from_one.tsv
 refuse 'labels from 1' 1 'from_one\.tsv:[0-9]+: label 2 is out of range: 2 classes have 0 to 1; set more classes, or labels' "${bad[@]}" data=from_one.tsv label_field=1
 alike from_one data=from_one.tsv label_field=1 'labels=[1, 2]'
 prints 'are named' '^2 +1 0\.[0-9]+  2 0\.[0-9]+  good film$' predict from_one 'good film'
-refuse 'labels without a field' 1 'classes, labels: given, but no label_field' prepare reviews.tsv --labels negative,positive --tokenizer words.json --output bad
-refuse 'a field without classes' 1 'label_field: given, but neither classes nor labels' prepare reviews.tsv --label-field 1 --tokenizer words.json --output bad
+refuse 'labels without a field' 1 'classes, labels: are given, but label_field is not' prepare reviews.tsv --labels negative,positive --tokenizer words.json --output bad
+refuse 'a field without classes' 1 'label_field: is given, but neither classes nor labels are' prepare reviews.tsv --label-field 1 --tokenizer words.json --output bad
 refuse 'in an evaluation, too' 1 'numbers\.tsv:201: label 7 is out of range' eval plain --data numbers.tsv
 accept 'shards of more classes' prepare numbers.tsv --format tsv --label-field 1 --classes 8 --tokenizer words.json --output more
 refuse 'than the model has' 1 'data: more has labels of 8 classes, but model\.classes: 2' "${bad[@]}" data=more
@@ -159,7 +159,7 @@ refuse 'text of a coarse model' 1 'model\.family: coarse writes no text; ricci a
 # tells NAME PROGRAM ARGUMENT ...: exit code 0, and one line on stderr, which counts them.
 tells() {
   run "${@:2}" || echo "exit code $?" >>err
-  is "$1" 'warning: gaps.tsv: documents without text, which are left out: 2' cat err
+  is "$1" 'warning: gaps.tsv: documents without text are left out: 2' cat err
 }
 gaps=("${small[@]}" "${tsv[@]/#data=*/data=gaps.tsv}" batch=2 steps=1)
 await '[ $(($(date +%s) - $(stat -c %Z gaps.tsv))) -gt 3 ]'  # later the cache knows it by its time

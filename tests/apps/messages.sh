@@ -85,7 +85,7 @@ short=(model.mixer=dispatcher model.levels=2 context=8)
 run train tiny.yaml name=short "${short[@]}"
 mv err train.err
 run plan tiny.yaml "${short[@]}" --json
-is 'a plan warns of the model' 'warning: model.levels: with 2 levels a layer reads 4 positions, but ctx: 8 needs 3 levels' cat err
+is 'a plan warns of the model' 'warning: model.levels: with 2 levels a layer spans 4 positions, but ctx: 8 needs 3 levels' cat err
 same 'as the training does' train.err err
 prints 'a plan explains the gradients' '^The backward allocates gradients, and the update frees them' plan tiny.yaml
 # A step that cannot fit is refused before it starts, and a batch that fits is named.

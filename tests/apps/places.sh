@@ -14,7 +14,7 @@ cd elsewhere || exit 1
 accept 'from another folder, too' train ../runs/found steps=6
 cd ..
 mv corpora/deep corpora/moved
-refuse 'a text that has moved' 1 'data: .*/corpora/deep/text\.txt is not there' train runs/found steps=8
+refuse 'a text that has moved' 1 'data: .*/corpora/deep/text\.txt does not exist' train runs/found steps=8
 accept 'is given again' train runs/found steps=8 data=corpora/moved/text.txt
 sed 's/fox/cat/' corpora/moved/text.txt >other.txt
 refuse 'another text' 1 'the text changed since step 8' train runs/found steps=10 data=other.txt
@@ -71,7 +71,7 @@ holds 'holds the tokens' eval 'ls cache | grep ^shards-'
 cp -r runs/cached first && touch file
 for place in file /proc/self/none; do
   RICCI_CACHE=$place run train tiny.yaml name=uncached
-  verdict "a cache that cannot be used: $place" "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^warning: (.*/)?$place: cannot be made: .*; the text is not cached, and the next start encodes it again\$" err || echo no)"
+  verdict "a cache that cannot be used: $place" "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^warning: (.*/)?$place: cannot be made: .*; the text is not cached: the next run will encode it again\$" err || echo no)"
   verdict 'the same model' "$(cmp first/model.safetensors runs/uncached/model.safetensors 2>&1)"
   rm -r runs/uncached
 done

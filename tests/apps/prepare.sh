@@ -103,7 +103,7 @@ big64.bin||q>*|numbers of 8 bytes; numpy\.fromfile\(FILE, '>i8'\)
 big16.bin||n*|ids with the higher byte first; dd conv=swab swaps the bytes$
 a.npy|\x93NUMPY\x01\0|v*|a NumPy array; numpy\.load\(FILE\)
 a.npz|PK\x03\x04|v*|a zip archive, such as \.npz;
-llm_c.bin|\x88\xd8\x34\x01|v*|a shard of llm\.c; ricci train reads it as it is$
+llm_c.bin|\x88\xd8\x34\x01|v*|an llm\.c shard; ricci train reads it directly$
 text.bin|||a text; it needs no --format u16$
 END
 for file in i32.bin i64.bin a.npy a.npz; do
@@ -140,7 +140,7 @@ for format in messages pairs; do
   refuse 'as a text' 1 "format: text, but only the answers in $format count; the formats messages and pairs learn from answers" train tiny.yaml data=$format validation=$format
 done
 refuse 'tokens without a mask' 1 'format: pairs, but whole has no answers; ricci prepare --format pairs makes shards with answers' train tiny.yaml data=whole validation=whole format=pairs tokenizer=byte
-refuse 'another template in the same folder' 1 'messages: holds shards of other inputs, settings or tokenizer' \
+refuse 'another template in the same folder' 1 'messages: contains shards with different inputs, settings or tokenizer' \
   prepare talks.jsonl --format messages --tokenizer marked.json --chat '<|im_start|>' '{content}' '{content}' '{content}<|im_end|>' '<|im_end|>' '' --output messages
 refuse 'messages without markers' 1 '--tokenizer: messages needs the file of a tokenizer with the markers of chat' prepare talks.jsonl --format messages --output bad_talks
 refuse 'an end of messages' 1 '--eos: the template of messages has its own end tokens' prepare talks.jsonl --format messages --tokenizer marked.json --eos document --output bad_talks
@@ -150,7 +150,7 @@ refuse 'a template of other lines' 1 '--chat: is for messages, not for pairs' pr
 refuse 'shards of one document are not split' 1 'file: a training fraction of 0\.9 leaves no documents for training or validation; set validation=\.\.\.' train tiny.yaml data=file
 shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: 2 of them, but data has 1 entries' "${shuffled[@]}" data=whole weights='[1, 2]'
-refuse 'shards beside a text' 1 'data: .*whole holds shards and .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
+refuse 'shards beside a text' 1 'data: .*whole holds shards, but .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
 accept 'the same text with another tokenizer' prepare corpus --documents line --output chars
 refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole has its own, a byte tokenizer of 256 tokens' train tiny.yaml data=whole tokenizer=bpe model.vocab=300
 refuse 'another tokenizer for tokens' 1 'tokenizer: .*chars/tokenizer\.json, but .*whole has its own, a byte tokenizer' train tiny.yaml data=whole tokenizer=chars/tokenizer.json
@@ -162,15 +162,15 @@ for words in 'eos: line' 'format: jsonl'; do
       train tiny.yaml data=$data tokenizer=whole/tokenizer.json "${words/: /=}"
   done
 done
-refuse 'shards of another tokenizer than the model' 1 'chars: the shards were made by another tokenizer, of 23 tokens, than the byte' eval runs/whole --data chars
+refuse 'shards of another tokenizer than the model' 1 'chars: the shards were made by a different tokenizer, of 23 tokens, than the byte' eval runs/whole --data chars
 cp -r whole bad_shards && printf x | dd of=bad_shards/shard-00003.tokens bs=1 seek=500 conv=notrunc status=none
 refuse 'an altered shard' 1 'bad_shards/shard-00003\.tokens: the shard was altered or damaged' "${shuffled[@]}" data=bad_shards steps=2000
 printf 'caf\xe9\n' >latin.txt
 refuse 'no such tokenizer' 1 '--tokenizer: found neither gpt3 nor ' prepare text.txt --tokenizer gpt3 --output bad_tokenizer
 refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text' prepare latin.txt --output bad_text
-refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' prepare <(cat lines.txt) --output pipe
+refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is a pipe, expected a file or folder; a text is read more than once, so write it to a file first' prepare <(cat lines.txt) --output pipe
 accept 'Latin-1' prepare latin.txt --encoding latin-1 --output latin
-refuse 'other settings in the same folder' 1 'whole: holds shards of other inputs, settings or tokenizer' prepare corpus --tokenizer byte --output whole
+refuse 'other settings in the same folder' 1 'whole: contains shards with different inputs, settings or tokenizer' prepare corpus --tokenizer byte --output whole
 refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, csv, messages, pairs, got .xml.' prepare text.txt --format xml --output bad_format
 for program in 'prepare text.txt --tokenizer byte --output bad_piece' 'tokenize train text.txt --vocab 290'; do
   refuse 'a piece that stands nowhere' 2 '--eos-piece requires --eos' $program --eos-piece '<end>'

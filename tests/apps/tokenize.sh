@@ -65,7 +65,7 @@ accept 'a tokenizer with markers' tokenize train talk.jsonl --format messages --
 verdict 'a conversation is ids, and 0 or 1 for each' "$(grep -qxE '\{"ids":\[[0-9,]+\],"answers":\[0,[01,]+,0\]\}' out || shown out err)"
 refuse 'encode them' 1 '--format: the command chat encodes messages' tokenize encode talk.jsonl --format messages --tokenizer byte
 refuse 'conversations as texts' 1 'talk\.jsonl:1: has no text "text"; format messages reads conversations' tokenize train talk.jsonl --vocab 300
-refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first' tokenize count <(cat text.txt) --tokenizer byte
+refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is a pipe, expected a file or folder; a text is read more than once, so write it to a file first' tokenize count <(cat text.txt) --tokenizer byte
 
 # Every kind of tokenizer with every option of its training: another vocabulary, or an error that names the option.
 declare -A size=([bpe]='--vocab 290')

@@ -133,7 +133,7 @@ TEST_CASE("model config: impossible rotary positions and shared keys") {
   CHECK(complaint([&](ModelConfig& c) { with_rope(c); }) == "no error");
   for (MixerKind mixer : {kind_of<Dispatcher>, kind_of<Quad>, kind_of<QuadFull>, kind_of<Metric>, kind_of<AveragePool>, kind_of<Identity>})
     CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.mixer = mixer; }) ==
-          "model.positions: rope, but mixer " + std::string(name_of(mixer)) + " does not turn its queries and keys, only sdp does");
+          "model.positions: rope, but mixer " + std::string(name_of(mixer)) + " does not rotate its queries and keys, only sdp does");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 5; }) ==
         "model.rope_fraction: 1 of heads of 5 columns are 5 columns, expected an even number, 2 or more");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 6, c.embedding.rope_fraction = 0.7; }) == "no error");
@@ -160,8 +160,8 @@ TEST_CASE("multiple scales: their list") {
     };
     CHECK(of({1, 2, 6}) == "no error");
     CHECK(of({1, 4, 6}) == "model.scales: 4 does not divide 6");
-    CHECK(of({1, 4, 4}) == "model.scales: 4 after 4, expected increasing numbers");
-    CHECK(of({1, 16, 4}) == "model.scales: 4 after 16, expected increasing numbers");
+    CHECK(of({1, 4, 4}) == "model.scales: 4 follows 4, expected increasing numbers");
+    CHECK(of({1, 16, 4}) == "model.scales: 4 follows 16, expected increasing numbers");
     CHECK(of({2, 4}) == "model.scales: begins with 2, expected 1");
     CHECK(of({}) == "model.scales: begins with nothing, expected 1");
     CHECK(of({1, int64_t{1} << 30}) == "model.scales: 1073741824, expected 16777216 or less");
@@ -176,7 +176,7 @@ TEST_CASE("multiple scales: heads are divided among them") {
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.settings<Sdp>().heads = 1; }) ==
         "model.scales: 2 coarse scales, but only 1 heads to divide among them");
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.scales.scales = {1}, c.stack_layers.layers = {1}; }) ==
-        "model.scales: only 1, expected a coarser scale for the aggregation layer");
+        "model.scales: contains only scale 1, expected a coarser one for the aggregation layer");
   const auto normed = [](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; };
   CHECK(complaint(family_of<Retina>, normed) == "model.qk_norm: true, but the attention of a retina has no such norms");
   CHECK(complaint(family_of<TopDown>, normed) == "no error");
@@ -195,7 +195,7 @@ TEST_CASE("multiple scales: heads are divided among them") {
   CHECK(divided_heads(5, 3) == std::vector<int64_t>{0, 0, 1, 1, 2});
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) {
     c.settings<Retina>().head_groups = {0, 1};
-  }) == "model.head_groups: 2 numbers for 4 heads");
+  }) == "model.head_groups: has 2 elements, expected one for each of 4 heads");
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) {
     c.settings<Retina>().head_groups = {0, 1, 2, 3};
   }) == "model.head_groups: 3, expected 0 .. 2");
@@ -225,15 +225,18 @@ TEST_CASE("multiple scales: the other keys") {
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>, family_of<Coarse>}) {
     const std::string name = name_of(family);
     CHECK(complaint(family, [](ModelConfig& c) { c.causal = false; }) ==
-          "model.causal: false, but family " + name + " reads only complete cells");
+          "model.causal: false, but family " + name + " attends only to complete cells");
     CHECK(complaint(family, [](ModelConfig& c) { c.mixer = kind_of<Identity>; }) ==
           "model.mixer: identity, but family " + name + " always uses attention, expected sdp");
     CHECK(complaint(family, [](ModelConfig& c) { c.down.conv_kernel = 0; }) == "model.conv_kernel: 0, expected 1 or more");
     CHECK(complaint(family, [](ModelConfig& c) { c.settings<Sdp>().heads = 5; }) == "model.heads: 5 does not divide d = 12");
   }
   for (Family family : {family_of<TopDown>, family_of<BottomUp>}) {
-    CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {1, 1}; }) == "model.layers: 2 numbers for 3 scales");
-    CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {}; }) == "model.layers: 0 numbers for 3 scales");
+    CHECK(complaint(family, [](ModelConfig& c) {
+      c.stack_layers.layers = {1, 1};
+    }) == "model.layers: has 2 elements, expected one for each of 3 scales");
+    CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {}; }) ==
+          "model.layers: has 0 elements, expected one for each of 3 scales");
     CHECK(complaint(family, [](ModelConfig& c) { c.stack_layers.layers = {1, 0, 1}; }) == "model.layers: 0, expected 1 or more");
   }
   const auto bags = [](std::vector<double> weights) {
@@ -274,7 +277,7 @@ TEST_CASE("multiple scales: a context shorter than the coarsest cell gives a war
         Lines{"model.scales: a cell of 4 tokens is longer than the context of 3: its blocks are never used",
             "model.scales: a cell of 16 tokens is longer than the context of 3: its blocks are never used"});
   CHECK(warned(family_of<Retina>, 15) ==
-        Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: the heads of this scale give zero"});
+        Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: the heads of this scale output zeros"});
   CHECK(warned(family_of<Coarse>, 15) ==
         Lines{"model.scale: a cell of 16 tokens is longer than the context of 15: the model predicts nothing and learns nothing"});
   CHECK(warnings(ModelConfig()).empty());

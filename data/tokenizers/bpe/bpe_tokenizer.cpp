@@ -13,8 +13,8 @@
 
 namespace ricci {
 
-// ---- Merges. Short words are searched from end to end for every merge. Long ones, as in a text without spaces, keep their possible merges
-// in a heap, because the time would otherwise grow with the square of their length.
+// ---- Merges. Short words are searched from end to end for every merge. For long words, as in a text without spaces, a heap of possible
+// merges avoids time quadratic in their length.
 namespace {
 
 constexpr size_t kLongestShort = 48;
@@ -30,11 +30,11 @@ Merges::Merges(std::vector<Merge> merges) : merges_(std::move(merges)) {
   slots_.resize(places);
   for (size_t rank = 0; rank < merges_.size(); ++rank) {
     const Merge& merge = merges_[rank];
-    slots_[find_slot(merge.left, merge.right)] = {as_pair(merge.left, merge.right), static_cast<uint32_t>(rank)};  // twice: the last rank
+    slots_[find_slot(merge.left, merge.right)] = {as_pair(merge.left, merge.right), static_cast<uint32_t>(rank)};  // duplicate: last
   }
 }
 
-// The slot of the pair, or the empty slot for it.
+// The slot of the pair, or its empty slot.
 size_t Merges::find_slot(uint32_t left, uint32_t right) const {
   const uint64_t pair = as_pair(left, right);
   size_t place = mix(pair) >> shift_;
@@ -45,7 +45,7 @@ size_t Merges::find_slot(uint32_t left, uint32_t right) const {
 size_t Merges::apply(std::span<uint32_t> pieces) const { return pieces.size() <= kLongestShort ? apply_short(pieces) : apply_long(pieces); }
 
 size_t Merges::apply_short(std::span<uint32_t> pieces) const {
-  std::array<uint32_t, kLongestShort> ranks;  // for each piece and the next
+  std::array<uint32_t, kLongestShort> ranks;  // for each token and the next
   size_t count = pieces.size();
   for (size_t i = 0; i + 1 < count; ++i) ranks[i] = find_rank(pieces[i], pieces[i + 1]);
   while (count > 1) {
@@ -67,7 +67,7 @@ size_t Merges::apply_short(std::span<uint32_t> pieces) const {
 }
 
 size_t Merges::apply_long(std::span<uint32_t> pieces) const {
-  constexpr uint32_t gone = UINT32_MAX;  // a piece that was merged into the one before it
+  constexpr uint32_t gone = UINT32_MAX;  // a token merged into the previous one
   const auto count = static_cast<uint32_t>(pieces.size());
   std::vector<uint32_t> before(count), next(count);
   std::priority_queue<uint64_t, std::vector<uint64_t>, std::greater<>> possible;  // rank, then position
@@ -83,7 +83,7 @@ size_t Merges::apply_long(std::span<uint32_t> pieces) const {
   while (!possible.empty()) {
     const auto rank = static_cast<uint32_t>(possible.top() >> 32), i = static_cast<uint32_t>(possible.top());
     possible.pop();
-    // Other merges can have changed the two pieces meanwhile.
+    // Skips pairs that other merges changed.
     if (pieces[i] == gone || next[i] >= count || find_rank(pieces[i], pieces[next[i]]) != rank) continue;
     pieces[i] = merges_[rank].merged;
     pieces[next[i]] = gone;
@@ -102,7 +102,7 @@ namespace {
 
 uint32_t find_id(const Vocabulary& vocabulary, const std::string& piece, size_t merge) {
   const int32_t id = vocabulary.find(piece);
-  if (id < 0) fail("bpe tokenizer: merge {} needs the piece '{}', which is not in the vocabulary", {merge, one_line(piece)});
+  if (id < 0) fail("bpe tokenizer: merge {} needs the token '{}', which is not in the vocabulary", {merge, one_line(piece)});
   return static_cast<uint32_t>(id);
 }
 
@@ -156,7 +156,7 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
   bytes_of_id_.resize(static_cast<size_t>(pieces.size()));
   for (int64_t id = 0; id < pieces.size(); ++id) {
     const std::string piece(pieces.piece(id));
-    // No merge leads to a piece with other letters, so it is decoded as it is written.
+    // No merge leads to a token with other letters, so it is decoded as written.
     bytes_of_id_[static_cast<size_t>(id)] = is_byte_level() ? letters_to_bytes(piece).value_or(piece) : replaced(piece, kUnderscore, " ");
   }
   for (const AddedToken& token : added_tokens())
@@ -165,7 +165,7 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
     const int32_t id = find_in_model(byte_piece(byte));
     id_of_byte_[static_cast<size_t>(byte)] = id >= 0 ? id : unknown;
     if (is_byte_level()) continue;
-    if (id < 0) fail("bpe tokenizer: byte_fallback needs the piece {}", {byte_piece(byte)});
+    if (id < 0) fail("bpe tokenizer: byte_fallback needs the token {}", {byte_piece(byte)});
     bytes_of_id_[static_cast<size_t>(id)] = static_cast<char>(byte);
   }
   if (is_byte_level()) return;
@@ -178,7 +178,7 @@ std::string BpeTokenizer::byte_piece(int byte) const {
 }
 
 void BpeTokenizer::check_underscores() const {
-  if (find_in_model(kUnderscore) < 0) fail("bpe tokenizer: byte_fallback needs the piece {}", {kUnderscore});
+  if (find_in_model(kUnderscore) < 0) fail("bpe tokenizer: byte_fallback needs the token {}", {kUnderscore});
   for (const Merges::Merge& merge : merges_.all()) {
     const std::string_view left = vocabulary().piece(merge.left), right = vocabulary().piece(merge.right);
     if (right.starts_with(kUnderscore) && !left.ends_with(kUnderscore))
@@ -205,13 +205,13 @@ std::shared_ptr<PieceTokenizer> BpeTokenizer::with_vocabulary(Vocabulary pieces,
   auto other = std::make_shared<BpeTokenizer>(std::move(pieces), merges, std::move(added), std::move(options));
   for (size_t byte = 0; byte < id_of_byte_.size(); ++byte)
     if (other->id_of_byte_[byte] < 0 && id_of_byte_[byte] >= 0)
-      fail("bpe tokenizer: the added token '{}' is also the piece of byte 0x{:02x}, which other texts need; leave it out of the added "
+      fail("bpe tokenizer: the added token '{}' is also the token of byte 0x{:02x}, which other texts need; leave it out of the added "
            "tokens",
           {one_line(vocabulary().piece(id_of_byte_[byte])), byte});
   return other;
 }
 
-// The pieces of a word before any merge, and their number.
+// The tokens of a word before any merge. Returns their number.
 size_t BpeTokenizer::divide(std::string_view word, int64_t offset, std::span<uint32_t> pieces) const {
   size_t count = 0;
   for (size_t begin = 0, bytes = 1; begin < word.size(); begin += bytes) {
@@ -220,7 +220,7 @@ size_t BpeTokenizer::divide(std::string_view word, int64_t offset, std::span<uin
     for (const char c : word.substr(begin, character < 0 ? bytes : 1)) {
       const int32_t id = character < 0 ? id_of_byte_[static_cast<unsigned char>(c)] : character;
       if (id < 0)
-        fail("bpe tokenizer: the vocabulary has no piece for byte {} (value 0x{:02x})",
+        fail("bpe tokenizer: the vocabulary has no token for byte {} (value 0x{:02x})",
             {offset + static_cast<int64_t>(begin), static_cast<unsigned char>(c)});
       pieces[count++] = static_cast<uint32_t>(id);
     }
@@ -262,10 +262,10 @@ void BpeTokenizer::append_plain(std::string_view text, int64_t offset, bool star
   }
 }
 
-// Two adjacent characters decide it. With underscores a word begins at an underscore after any other character. The normal form can put one
-// after an added token, so a text is not cut there. Without underscores a word ends between a letter or number and something else, and
-// before a blank after anything but white space. Both must stay separate in the normal form, and with add_prefix_space the second must be a
-// blank.
+// Two adjacent characters decide. With underscores a word begins at an underscore after any other character. Normalization can put an
+// underscore after an added token, so a text is not cut there. Without underscores a word ends between a letter or number and another
+// class, and before a blank after anything but white space. Both must stay separate when normalized, and with add_prefix_space the second
+// must be a blank.
 bool BpeTokenizer::can_cut(std::string_view text, size_t position) const {
   const Utf8Character after = decode_utf8(text, position), before = decode_utf8_before(text, position);
   if (after.bytes == 0 || before.bytes == 0) return false;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint8_t kWordClasses = unicode::letter | unicode::number | unicode::space;
 
-// A character of a text: its class, one of kWordClasses or 0, and its end.
+// A character's class, one of kWordClasses or 0, and its end.
 struct Character {
   uint8_t kind;
   size_t end;
@@ -35,7 +35,7 @@ inline Character character_at(std::string_view text, size_t position) {
   return {static_cast<uint8_t>(unicode_classes()[character.code] & kWordClasses), position + character.bytes};
 }
 
-// The end of the run of characters of this class at `position`.
+// The end of the run of this class at `position`.
 inline size_t run_end(std::string_view text, size_t position, uint8_t kind) {
   while (position < text.size()) {
     const Character next = character_at(text, position);
@@ -54,11 +54,11 @@ size_t contraction_end(std::string_view text, size_t position, bool any_case) {
   const char first = letter(position + 1), second = letter(position + 2);
   if (first == 's' || first == 't' || first == 'm' || first == 'd') return position + 2;
   if ((first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l')) return position + 3;
-  const bool long_s = any_case && text.substr(position + 1, 2) == "\xc5\xbf";  // its capital is an S
+  const bool long_s = any_case && text.substr(position + 1, 2) == "\xc5\xbf";  // the capital of U+017F is S
   return long_s ? position + 3 : position;
 }
 
-// \s+(?!\S)|\s+ : the last white space character belongs to the word after it.
+// \s+(?!\S)|\s+ : the last white space character belongs to the next word.
 size_t space_end(std::string_view text, size_t position) {
   size_t last = position, end = character_at(text, position).end;
   while (end < text.size()) {
@@ -81,7 +81,7 @@ size_t gpt2_end(std::string_view text, size_t position) {
   return first.kind == unicode::space ? space_end(text, position) : run_end(text, first.end, first.kind);
 }
 
-// Each digit is a word; GPT-2's words between two of them.
+// Each digit is a word; between digits GPT-2's words.
 size_t smollm_end(std::string_view text, size_t position) {
   const Character first = character_at(text, position);
   if (first.kind == unicode::number) return first.end;

@@ -1,6 +1,6 @@
-// Byte-level BPE divides a text into words before it merges bytes. Tokenizer files define words by a regular expression. The known ones are
-// recognised by their text and matched by a function each, because a general matcher would be many times slower. An invalid byte counts as
-// a character that is neither letter, number nor space.
+// Byte-level BPE divides a text into words before it merges bytes. Tokenizer files define words by a regular expression. Each known one is
+// recognized by its text and matched by its own function: a general matcher would be many times slower. An invalid byte is a character that
+// is neither letter, number nor space.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -10,16 +10,16 @@ namespace ricci {
 
 struct SplitPattern {
   const char* name;
-  const char* regex;     // as in tokenizer.json files; smollm has two equivalent components there
+  const char* regex;     // as in tokenizer.json files; smollm there has two equivalent components
   bool divides_numbers;  // each digit is a word
-  // The end of the word that starts at byte `position`, inside the text.
+  // The end of the word at byte `position` of the text.
   size_t (*word_end)(std::string_view text, size_t position);
 };
 
 // All known patterns; the first is GPT-2's.
 std::span<const SplitPattern> split_patterns();
 
-// Error: unknown; the message lists the known patterns.
+// Error: the pattern is unknown; the message lists all.
 const SplitPattern& find_pattern(std::string_view name);
 const SplitPattern& find_pattern_by_regex(std::string_view regex);
 

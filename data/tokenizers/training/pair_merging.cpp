@@ -1,5 +1,5 @@
-// Learns the merges of byte pair encoding. Counting all pairs again for every merge would take hours, so the counts are kept up to date: a
-// merge visits only the words with its pair. A heap gives the most frequent pair; an entry with an old count is put back with the new one.
+// Learns the merges of byte pair encoding. Counting all pairs for every merge would take hours, so a merge updates only the counts of words
+// with its pair. A heap gives the most frequent pair; an entry with an outdated count returns with the new one.
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
@@ -22,7 +22,7 @@ struct PairHash {
 
 struct Occurrences {
   int64_t count = 0;
-  std::vector<uint32_t> words;  // that have or had the pair
+  std::vector<uint32_t> words;  // that contain or contained the pair
 };
 using Pairs = std::unordered_map<Pair, Occurrences, PairHash>;
 
@@ -103,7 +103,7 @@ class Learner {
   void merge_in(uint32_t word, uint32_t left, uint32_t right, uint32_t merged) {
     std::vector<uint32_t>& p = words_[word].pieces;
     const int64_t count = words_[word].count;
-    size_t kept = 0;  // pieces that are final
+    size_t kept = 0;  // tokens that are final
     for (size_t i = 0; i < p.size(); ++i, ++kept) {
       if (p[i] != left || i + 1 == p.size() || p[i + 1] != right) {
         p[kept] = p[i];

@@ -13,10 +13,10 @@
 namespace ricci {
 namespace {
 
-// ---- Counting words, because a text has far fewer different words than characters
+// ---- Counting words: a text has far fewer distinct words than characters
 
 struct WordHash {
-  using is_transparent = void;  // known words are found without a copy
+  using is_transparent = void;  // finds known words without a copy
   size_t operator()(std::string_view word) const { return std::hash<std::string_view>()(word); }
 };
 using WordCounts = std::unordered_map<std::string, int64_t, WordHash, std::equal_to<>>;
@@ -64,9 +64,9 @@ Words count_words(const std::vector<Documents>& sources, const Tokenizer& tokeni
   return words;
 }
 
-// ---- The pieces that a vocabulary starts with
+// ---- The initial tokens of a vocabulary
 
-// The special pieces, each once: first the kind's, then the requested ones.
+// The special tokens without duplicates: first the kind's, then the requested ones.
 std::vector<std::string> special_pieces(std::vector<std::string> pieces, const std::vector<std::string>& asked) {
   for (const std::string& piece : asked)
     if (std::find(pieces.begin(), pieces.end(), piece) == pieces.end()) pieces.push_back(piece);
@@ -80,14 +80,14 @@ std::vector<AddedToken> as_added(const std::vector<std::string>& special) {
   return added;
 }
 
-// Error: the vocabulary is too small for the pieces that it starts with, or too large.
+// Error: the vocabulary is smaller than its initial tokens, or too large.
 void check_size(const char* who, const TrainingOptions& options, size_t least) {
   if (options.vocab < static_cast<int64_t>(least))
-    fail("{}: a vocabulary of {} pieces, but {} are needed before the first merge", {who, options.vocab, least});
-  if (options.vocab > kMaxPieces) fail("{}: a vocabulary of {} pieces, at most {} are possible", {who, options.vocab, kMaxPieces});
+    fail("{}: the vocabulary size is {}, but {} tokens are needed before the first merge", {who, options.vocab, least});
+  if (options.vocab > kMaxPieces) fail("{}: the vocabulary size is {}, at most {} is possible", {who, options.vocab, kMaxPieces});
 }
 
-// The special pieces, then a piece for each byte.
+// The special tokens, then a token for each byte.
 std::vector<std::string> byte_pieces(const std::vector<std::string>& special) {
   std::vector<std::string> pieces = special, letters;
   for (int byte = 0; byte < 256; ++byte) letters.push_back(byte_to_letter(byte));
@@ -111,7 +111,7 @@ Words count_bpe_words(const std::vector<Documents>& sources, const TrainingOptio
   });
 }
 
-// For each id: true if the texts have it.
+// For each id: true if the texts contain it.
 std::vector<bool> find_used_pieces(const Documents& documents, const Tokenizer& tokenizer) {
   std::vector<bool> seen(static_cast<size_t>(tokenizer.vocab_size()));
   const auto complete_prefix = [&](std::string_view text) { return tokenizer.complete_prefix(text); };
@@ -126,7 +126,7 @@ void keep(const Vocabulary& vocabulary, std::string_view piece, std::vector<bool
   if (const int32_t id = vocabulary.find(piece); id >= 0) kept[static_cast<size_t>(id)] = true;
 }
 
-// Keeps the pieces of bytes, and the two parts of each piece that is kept. The parts mostly come from earlier merges.
+// Keeps the tokens of bytes, and the two parts of each token that is kept. The parts usually come from earlier merges.
 void keep_parts(const BpeTokenizer& tokenizer, std::vector<bool>& kept) {
   for (int byte = 0; byte < 256; ++byte) keep(tokenizer.vocabulary(), tokenizer.byte_piece(byte), kept);
   keep(tokenizer.vocabulary(), tokenizer.options().first, kept);
@@ -178,7 +178,7 @@ std::shared_ptr<const Tokenizer> train_words(const std::vector<Documents>& sourc
     const bool is_new = std::find(pieces.begin(), pieces.begin() + special, word) == pieces.begin() + special;
     if (is_new && count >= options.min_count && pieces.size() < most) pieces.push_back(word);
   }
-  // <unk> is found only as a whole word; the other special pieces are also found inside words.
+  // <unk> is found only as a full word; the other special tokens are also found inside words.
   const std::vector<AddedToken> found(added.begin() + 1, added.end());
   return std::make_shared<WordTokenizer>(Vocabulary(pieces), found, unknown);
 }
@@ -187,7 +187,7 @@ std::shared_ptr<const Tokenizer> train_words(const std::vector<Documents>& sourc
 
 std::shared_ptr<const Tokenizer> restrict_to(const Documents& documents, const Tokenizer& tokenizer) {
   const auto* const old = dynamic_cast<const PieceTokenizer*>(&tokenizer);
-  if (!old) fail("restrict: the {} tokenizer has no pieces that could be left out, only bpe, wordpiece and word have", {tokenizer.name()});
+  if (!old) fail("restrict: the {} tokenizer has no tokens to leave out, only bpe, wordpiece and word do", {tokenizer.name()});
   std::vector<bool> kept = find_used_pieces(documents, tokenizer);
   std::vector<AddedToken> added = old->added_tokens();
   for (const AddedToken& token : added) kept[static_cast<size_t>(token.id)] = true;
@@ -198,7 +198,7 @@ std::shared_ptr<const Tokenizer> restrict_to(const Documents& documents, const T
   for (int64_t id = 0; id < old->model_size(); ++id)
     if (kept[static_cast<size_t>(id)]) pieces.emplace_back(old->vocabulary().piece(id));
   Vocabulary vocabulary(pieces);
-  int64_t next = vocabulary.size();  // the id for the next token that the model does not know
+  int64_t next = vocabulary.size();  // the next id of a token that the model does not know
   for (AddedToken& token : added) token.id = token.id < old->model_size() ? vocabulary.find(token.content) : next++;
   const auto restricted = old->with_vocabulary(std::move(vocabulary), std::move(added));
   if (old->eos() != Eos::none) restricted->set_eos(old->eos(), old->eos_piece());

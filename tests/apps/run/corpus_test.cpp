@@ -116,7 +116,7 @@ TEST_CASE("documents: conversations end with their template, whatever ends the d
   CHECK(expected.back() == plain->find("\u010a"));  // the line end after <|im_end|>
   CHECK(ids_of(open_corpus(config, with_eos(plain, Eos::document)).train) == expected);
   CHECK(test::bounded_error([&] { open_corpus(config, with_eos(plain, Eos::line)); }) ==
-        "chat: the tokenizer puts a piece after every line, but a template writes line ends");
+        "chat: the tokenizer adds a token after every line, but a template writes line ends");
 }
 
 TEST_CASE("documents: shards have their own end, and a key about it is refused only if somebody wrote it") {
@@ -141,8 +141,9 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
   const auto ended = std::make_shared<CharTokenizer>("ab", "<eos>");
   const std::string unended = prepare("open", ended).substr(5), closed = prepare("closed", with_eos(ended, Eos::document)).substr(5);
   CHECK(test::bounded_error([&] { open_corpus(load_config<TrainConfig>("", {"data=[" + unended + ", " + closed + "]"})); }) ==
-        closed + ": the shards were made by another tokenizer, of 3 tokens, than the char tokenizer of 3 tokens; ricci prepare --eos gives "
-                 "all the same end of documents");
+        closed +
+            ": the shards were made by a different tokenizer, of 3 tokens, than the char tokenizer of 3 tokens; ricci prepare --eos gives "
+            "all the same end of documents");
 }
 
 TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a smaller one, with a line") {
@@ -165,7 +166,7 @@ TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a 
   };
   CHECK(refused({"tokenizer=byte", "model.vocab=300"}) == "model.vocab: 300, but the byte tokenizer has 256 tokens; 0 takes its number");
   CHECK(refused({"tokenizer=bpe", "model.vocab=200"}) ==
-        "bpe training: a vocabulary of 200 pieces, but 256 are needed before the first merge");
+        "bpe training: the vocabulary size is 200, but 256 tokens are needed before the first merge");
 }
 
 TEST_CASE("keys: the first condition that fails is the one that is named") {

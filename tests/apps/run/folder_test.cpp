@@ -117,7 +117,7 @@ TEST_CASE("a run folder: a tokenizer is compared by its content, and one that is
   CHECK(continued(scratch, {"tokenizer=" + copy}) == "no error");
   CHECK(continued(scratch, {"tokenizer=" + other}) == "RUN: holds a run with a different tokenizer than tokenizer: " + other + advice);
   CHECK(continued(scratch, {}) == "RUN: holds a run with tokenizer: a file, not char" + advice);
-  CHECK(continued(scratch, {"tokenizer=" + scratch / "no.json"}).starts_with("tokenizer: " + scratch / "no.json is not there"));
+  CHECK(continued(scratch, {"tokenizer=" + scratch / "no.json"}).starts_with("tokenizer: " + scratch / "no.json does not exist"));
   remove_file(mine);
   CHECK(continued(scratch, {"tokenizer=" + mine}) == "no error");
   scratch.write("mine.json", read_text(other));

@@ -105,7 +105,7 @@ accept 'a run of a Dispatcher' train tiny.yaml name=dispatcher model.mixer=dispa
 longer=(train next.yaml name=levels init=runs/dispatcher model.ctx=43)
 refuse 'a context that needs more levels' 1 'tensor blocks\.0\.mixer\.coef\.weight is \[10 16\], expected \[12 16\]' "${longer[@]}" name=bad
 run "${longer[@]}" model.levels=5
-verdict 'the levels that it has' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 5 levels a layer reads 32 positions, but ctx: 43 needs 6 levels')"
+verdict 'the levels that it has' "$([ $? = 0 ] || echo failed; diff err - <<<'warning: model.levels: with 5 levels a layer spans 32 positions, but ctx: 43 needs 6 levels')"
 accept 'without a table of positions' train next.yaml name=sinusoidal init=runs/scales model.positions=sinusoidal
 verdict 'it is left' "$(starts "$scales; not used: 2 tensors")"
 accept 'and with one again' train next.yaml name=learned init=runs/sinusoidal model.positions=learned

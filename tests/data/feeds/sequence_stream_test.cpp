@@ -263,7 +263,7 @@ TEST_CASE("data that cannot be streamed") {
   CHECK(error_of([&] { SequenceStream({few}, {.context = 3}); }) == "sequence stream: ids has 3 tokens, but a context of 3 needs 4");
   SequenceStream stream({tokens}, {.context = 3});
   for (const char* place : {"", "x", "1 2 3", "0 -1 0 0 0 0", "99999999999999999999"})
-    CHECK(error_of([&] { stream.go_to(1, place); }) == std::string("sequence stream: '") + place + "' is not a place in the data");
+    CHECK(error_of([&] { stream.go_to(1, place); }) == std::string("sequence stream: '") + place + "' is not a position in the data");
   SequenceStream packed({tokens}, {.context = 30, .rows = RowKind::packed});
   packed.go_to(1, "0 99999 0 0 0 0");
   CHECK(contains(error_of([&] { packed.next(); }), "small: row 99999 of "));
@@ -464,5 +464,5 @@ TEST_CASE("documents without labels") {
   const Tokens tokens = labelled(folder, "a", 3);
   CHECK(error_of([&] { EvaluationBatches::documents(tokens, 0, 4); }) ==
         "batches of documents: batch 0 and context 4, expected 1 or more of each");
-  CHECK(error_of([&] { EvaluationBatches::documents(tokens, 2, 4).at(2); }) == "evaluation: no batch 2 among 2");
+  CHECK(error_of([&] { EvaluationBatches::documents(tokens, 2, 4).at(2); }) == "evaluation: batch 2 does not exist, there are 2");
 }

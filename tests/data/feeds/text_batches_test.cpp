@@ -237,10 +237,10 @@ TEST_CASE("windows: errors with both numbers") {
         "evaluation windows: stride 9 is not between 1 and the context 8");
   CHECK(error_of([] { EvaluationBatches::windows(positions(20), 2, 8, 0); }) ==
         "evaluation windows: stride 0 is not between 1 and the context 8");
-  CHECK(error_of([] { EvaluationBatches::windows(positions(20), 2, 8, 8).at(2); }) == "evaluation: no batch 2 among 2");
+  CHECK(error_of([] { EvaluationBatches::windows(positions(20), 2, 8, 8).at(2); }) == "evaluation: batch 2 does not exist, there are 2");
   for (const int64_t from : {-1, 8})
     CHECK(error_of([&] { EvaluationBatches::windows(positions(20), 2, 8, 8, from); }) ==
-          "evaluation windows: from position " + std::to_string(from) + " of a context of 8, expected 0 to 7");
+          "evaluation windows: from is position " + std::to_string(from) + " of a context of 8, expected 0 to 7");
 }
 
 TEST_CASE("batches: sizes at the end of the range of 64 bits are errors or as many as there are") {

@@ -137,10 +137,9 @@ TEST_CASE("a file that is packed in another way is not taken for a text") {
   }
   const std::string gzip = read_file(write_compressed(folder, "a.gz", "text", ARCHIVE_FILTER_GZIP));
   const std::string tar = write_tar(folder, "x.tar", {{"a.txt", "text"}, {"b.txt.gz", gzip}}, ARCHIVE_FILTER_NONE);
-  CHECK(error_of([&] { documents_of(tar, {}); }) == "data: x.tar: b.txt.gz is compressed as gzip; members of an archive are not unpacked");
+  CHECK(error_of([&] { documents_of(tar, {}); }) == "data: x.tar: b.txt.gz is compressed as gzip; archive members must not be compressed");
   const std::string holes = write_tar(folder, "x.tar", {{"a.sparse", std::string(4'096, 'x')}}, ARCHIVE_FILTER_NONE);
-  CHECK(error_of([&] { documents_of(holes, {}); }) ==
-        "data: x.tar: a.sparse is packed with holes, which are not read; pack it without --sparse");
+  CHECK(error_of([&] { documents_of(holes, {}); }) == "data: x.tar: a.sparse is a sparse member, not supported; pack it without --sparse");
 }
 
 TEST_CASE("archives that were joined are read to their end, and so is the checksum of a compressed one") {
@@ -374,18 +373,19 @@ TEST_CASE("JSONL and TSV, with labels") {
 
 TEST_CASE("options that do not belong together") {
   const auto error = [](const DocumentOptions& options) { return error_of([&] { check(options); }); };
-  CHECK(error({.documents = ""}) == "documents: is empty; expected file, line, blank_line, or the text between two documents");
-  CHECK(error({.format = format_of(kTsv), .documents = "line"}) == "documents: a line of tsv is a document; this key is for format: text");
+  CHECK(error({.documents = ""}) == "documents: is empty, expected file, line, blank_line, or the text between two documents");
+  CHECK(
+      error({.format = format_of(kTsv), .documents = "line"}) == "documents: this key is for format: text, in tsv each line is a document");
   CHECK(error({.text_field = "a"}) == "text_field: only jsonl, tsv and csv have fields");
   CHECK(error({.label_field = "a"}) == "label_field: only jsonl, tsv and csv have fields");
-  CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field: given, but neither classes nor labels");
-  CHECK(error({.format = format_of(kJsonl), .classes = 2}) == "classes, labels: given, but no label_field");
-  CHECK(error({.format = format_of(kTsv), .text_field = "text"}) == "text_field: 'text' is not the number of a column, counted from 1");
-  CHECK(error({.format = format_of(kTsv), .text_field = "0"}) == "text_field: '0' is not the number of a column, counted from 1");
+  CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field: is given, but neither classes nor labels are");
+  CHECK(error({.format = format_of(kJsonl), .classes = 2}) == "classes, labels: are given, but label_field is not");
+  CHECK(error({.format = format_of(kTsv), .text_field = "text"}) == "text_field: 'text' is not a column number, counted from 1");
+  CHECK(error({.format = format_of(kTsv), .text_field = "0"}) == "text_field: '0' is not a column number, counted from 1");
   const ScratchFolder folder;
   const Documents columns{TextSource(folder.write("a.tsv", "good\tfilm\n")),
       {.format = format_of(kTsv), .text_field = "2", .label_field = "label", .classes = 2}};
-  CHECK(error_of([&] { word_labels(columns); }) == "label_field: 'label' is not the number of a column, counted from 1");
+  CHECK(error_of([&] { word_labels(columns); }) == "label_field: 'label' is not a column number, counted from 1");
 }
 
 TEST_CASE("lines of white space separate paragraphs") {

@@ -86,7 +86,7 @@ TEST_CASE("cache: the ids of a text, read anywhere, and in blocks") {
     CHECK((blocks.document(0, i).first == i * Tokens::kBlock &&
            blocks.document(0, i).end == std::min<int64_t>(70'007, (i + 1) * Tokens::kBlock)));
   std::vector<int64_t> some(7);
-  CHECK(error_of([&] { tokens.read(70'001, some); }) == "a.gz: tokens 70001 to 70008 are not in a text of 70007 tokens");
+  CHECK(error_of([&] { tokens.read(70'001, some); }) == "a.gz: tokens 70001 to 70008 are outside the text of 70007 tokens");
 }
 
 TEST_CASE("cache: a second opening reads the first one's shards, and not the text") {

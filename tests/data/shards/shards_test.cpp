@@ -88,7 +88,7 @@ TEST_CASE("the tokens of all shards are those of the text, and the documents its
   }
   CHECK(joined == text);
   CHECK(error_of([&] { text_of(tokens, 0, tokens.size() + 1); }) ==
-        format_message("lines: tokens 0 to {} are not in a text of {} tokens", {tokens.size() + 1, tokens.size()}));
+        format_message("lines: tokens 0 to {} are outside the text of {} tokens", {tokens.size() + 1, tokens.size()}));
 }
 
 TEST_CASE("shards are in the order of their numbers, also where their names have more digits") {
@@ -150,7 +150,7 @@ TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks instead of
   const std::string cut = folder.write("cut.bin", llmc_shard(20240520, 1, {1, 2, 3}, 2, 5));
   CHECK(error_of([&] { Tokens::open(cut, tokenizer); }) == cut + ": the shard has 1030 bytes instead of 1034: it was cut short");
   const std::string version = folder.write("version.bin", llmc_shard(20240520, 2, {1, 2, 3}, 2));
-  CHECK(error_of([&] { Tokens::open(version, tokenizer); }) == version + ": a shard of llm.c of version 2, expected 1");
+  CHECK(error_of([&] { Tokens::open(version, tokenizer); }) == version + ": the version of the llm.c shard is 2, expected 1");
 }
 
 TEST_CASE("a shard of llm.c next to a text is neither a corpus of shards nor one of texts") {
@@ -214,14 +214,14 @@ TEST_CASE("shards that do not make one corpus") {
   const std::string a = prepared(folder, "a", numbered_lines(200), 1000), b = prepared(folder, "b", numbered_lines(300), 1000);
   const auto place = [](const std::string& path, int64_t number) { return path + "/" + shard_name(number); };
   CHECK(error_of([&] { Tokens::open(a, CharTokenizer("abc")); }) ==
-        a + ": the shards were made by another tokenizer, of 256 tokens, than the char tokenizer of 3 tokens");
+        a + ": the shards were made by a different tokenizer, of 256 tokens, than the char tokenizer of 3 tokens");
   std::filesystem::copy_file(place(b, 1), place(a, 1), std::filesystem::copy_options::overwrite_existing);
-  CHECK(error_of_folder(a) == place(a, 1) + ": a shard of another corpus than " + place(a, 0));
+  CHECK(error_of_folder(a) == place(a, 1) + ": the shard belongs to a different corpus than " + place(a, 0));
 
   const Documents lines{.files = TextSource(folder / "a.txt"), .options = {.documents = "line"}};
   prepare(folder, "chars", lines, characters_of(lines), 1000);
   std::filesystem::copy_file(place(folder / "chars", 1), place(a, 1), std::filesystem::copy_options::overwrite_existing);
-  CHECK(error_of_folder(a) == place(a, 1) + ": the shard was made by another tokenizer than " + place(a, 0));
+  CHECK(error_of_folder(a) == place(a, 1) + ": the shard was made by a different tokenizer than " + place(a, 0));
   std::filesystem::remove(place(a, 1));
   CHECK(error_of_folder(a) == a + ": shard shard-00001.tokens of the corpus is missing");
 
@@ -306,7 +306,7 @@ TEST_CASE("a folder with shards of something else is not touched") {
   Corpus corpus;
   corpus.prepare("whole");
   const std::string whole = corpus.folder / "whole", bytes = bytes_of(whole);
-  const std::string message = whole + ": holds shards of other inputs, settings or tokenizer; name another folder";
+  const std::string message = whole + ": contains shards with different inputs, settings or tokenizer; name another folder";
   corpus.shard_tokens = 30'000;
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   corpus.shard_tokens = 15'000;
@@ -318,13 +318,13 @@ TEST_CASE("a folder with shards of something else is not touched") {
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   CHECK(bytes_of(whole) == rest);
   corpus.folder.write("other/tokenizer.json", "{}");
-  CHECK(contains(error_of([&] { corpus.prepare("other"); }), "other/tokenizer.json: another tokenizer is there"));
+  CHECK(contains(error_of([&] { corpus.prepare("other"); }), "other/tokenizer.json: a different tokenizer is there"));
   const std::string ends = corpus.folder.write("ends.txt", "<end><end>"), end = corpus.folder.write("end.txt", "<end>");
   const auto without_tokens = [&](const std::vector<std::string>& paths) {
     return error_of([&] { prepare(corpus.folder, "none", {.files = TextSource(paths), .options = {.documents = "<end>"}}); });
   };
-  CHECK(without_tokens({ends}) == "ends.txt: the inputs hold no tokens");
-  CHECK(without_tokens({ends, end, end}) == "ends.txt and 2 more: the inputs hold no tokens");
+  CHECK(without_tokens({ends}) == "ends.txt: the inputs contain no tokens");
+  CHECK(without_tokens({ends, end, end}) == "ends.txt and 2 more: the inputs contain no tokens");
 }
 
 TEST_CASE("two programs do not prepare shards in one folder") {
@@ -333,7 +333,7 @@ TEST_CASE("two programs do not prepare shards in one folder") {
   {
     const std::optional<FolderLock> other = FolderLock::take(corpus.folder / "whole");
     REQUIRE(other);
-    CHECK(error_of([&] { corpus.prepare("whole"); }) == corpus.folder / "whole" + ": another program is preparing shards in it");
+    CHECK(error_of([&] { corpus.prepare("whole"); }) == corpus.folder / "whole" + ": another program is preparing shards in this folder");
     CHECK(names_in(corpus.folder / "whole").empty());
   }
   CHECK(corpus.prepare("whole").found == 0);
@@ -409,7 +409,7 @@ TEST_CASE("shards of documents with a mask: the tokens of answers count, read an
   CHECK(i == kLines);
   std::vector<uint8_t> none, three(3);
   tokens.read_counts(7, none);
-  CHECK(contains(error_of([&] { tokens.read_counts(tokens.size() - 2, three); }), " are not in a text of "));
+  CHECK(contains(error_of([&] { tokens.read_counts(tokens.size() - 2, three); }), " are outside the text of "));
 }
 
 TEST_CASE("a mask is a bit per token, in a shard of version 2 that is checked like others") {

@@ -91,14 +91,13 @@ TEST_CASE("text source: a relative path is also looked for under $RICCI_DATA") {
     for (const auto& [asked, found] : {std::pair{"ptb.train.txt", "ptb.train.txt.gz"}, {"ptb.valid", "ptb.valid.txt.gz"},
              {"ptb.vaild.txt", "ptb.valid.txt.gz"}, {"ptb.txt", "ptb.test.txt.gz"}})
       CHECK(error_of([&, name = "ptb/" + std::string(asked)] { TextSource(folder / name); }) ==
-            "data: " + folder / "ptb/" + asked + " is not there; " + folder / "ptb/" + found + " is there");
+            "data: " + folder / "ptb/" + asked + " does not exist; " + folder / "ptb/" + found + " is there");
     for (const char* asked : {"here.md", "her.txt", "here", "here.txt.gz"})
       CHECK(error_of([&] { TextSource(folder / "corpora/" + asked); }) ==
-            "data: " + folder / "corpora/" + asked + " is not there; " + folder / "corpora/here.txt" + " is there");
+            "data: " + folder / "corpora/" + asked + " does not exist; " + folder / "corpora/here.txt" + " is there");
   }
   const ScopedVariable data("RICCI_DATA", nullptr);
-  CHECK(error_of([&] { TextSource source(name); }) ==
-        "data: corpora/here.txt is not there, and $RICCI_DATA, the second place to look, is not set");
+  CHECK(error_of([&] { TextSource source(name); }) == "data: corpora/here.txt does not exist, and $RICCI_DATA, searched next, is not set");
 }
 
 TEST_CASE("text source: a file that cannot be read is an error that names it") {
@@ -107,7 +106,7 @@ TEST_CASE("text source: a file that cannot be read is an error that names it") {
   write_compressed(folder, "empty.zst", "", ARCHIVE_FILTER_ZSTD);
   CHECK(read_error(folder / "empty.zst") == "data: " + folder / "empty.zst" + " is empty after decompression");
   std::filesystem::create_directory(folder / "nothing");
-  CHECK(read_error(folder / "nothing") == "data: folder " + folder / "nothing" + " holds no files");
+  CHECK(read_error(folder / "nothing") == "data: folder " + folder / "nothing" + " contains no files");
   CHECK(read_error("/dev/null") == "data: /dev/null is neither a file nor a folder");
   CHECK(error_of([] { TextSource(std::string{}); }) == "data: an empty file name was given");
 }
@@ -214,10 +213,10 @@ TEST_CASE("text source: a pipe among the files of a folder is an error, and is n
   REQUIRE(::mkfifo((folder / "texts/pipe").c_str(), 0600) == 0);
   CHECK(test::bounded_error([&] { TextSource(folder / "texts"); }) ==
         "data: " + folder / "texts/pipe" +
-            " is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first");
+            " is a pipe, expected a file or folder; a text is read more than once, so write it to a file first");
   CHECK(test::bounded_error([&] { TextSource(folder / "texts/pipe"); }) ==
         "data: " + folder / "texts/pipe" +
-            " is neither a file nor a folder but a pipe; a text is read more than once: write it to a file first");
+            " is a pipe, expected a file or folder; a text is read more than once, so write it to a file first");
 }
 
 TEST_CASE("text source: a text that the program carries stands where a path does") {

@@ -177,12 +177,12 @@ TEST_CASE("bpe tokenizer: a merge that is listed twice, words next to an added t
 }
 
 TEST_CASE("bpe tokenizer: errors") {
-  CHECK(error_of([] { tokenizer_of({{"a", "語"}}); }) == "bpe tokenizer: merge 0 needs the piece '語', which is not in the vocabulary");
+  CHECK(error_of([] { tokenizer_of({{"a", "語"}}); }) == "bpe tokenizer: merge 0 needs the token '語', which is not in the vocabulary");
   CHECK(error_of([] {
     BpeTokenizer(Vocabulary(all_letters()), {{"a", "b"}}, {}, {});
-  }) == "bpe tokenizer: merge 0 needs the piece 'ab', which is not in the vocabulary");
+  }) == "bpe tokenizer: merge 0 needs the token 'ab', which is not in the vocabulary");
   CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {}).encode("ab"); }) ==
-        "bpe tokenizer: the vocabulary has no piece for byte 1 (value 0x62)");
+        "bpe tokenizer: the vocabulary has no token for byte 1 (value 0x62)");
   CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {.unknown = "?"}); }) ==
         "bpe tokenizer: '?', for unknown bytes, is not in the vocabulary");
   CHECK(error_of([] { Vocabulary(std::vector<std::string>{"a", "b", "a"}); }) == "vocabulary: 'a' has the ids 0 and 2");

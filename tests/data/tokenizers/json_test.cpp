@@ -140,7 +140,7 @@ TEST_CASE("tokenizer.json: a template gives the first token, added tokens say wh
   CHECK(marked->marks().ends == std::vector<int64_t>{1, 2});
   CHECK(marked->encode_start("a") == std::vector<int64_t>{0, 0});
   CHECK(test::bounded_error([&] { with_additions(*plain, {.marks = {.ends = {7}}}); }) ==
-        "bpe tokenizer: the id 7, which marks the start or end of texts, has no piece");
+        "bpe tokenizer: the id 7, which marks the start or end of texts, has no token");
   const std::string missing = R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"c"}},{"Sequence":{"id":"A"}}]})";
   CHECK(fault(file(bpe(), kByteLevel, R"("post_processor":)" + missing)) ==
         "bpe tokenizer: 'c', which starts every text, is not in the vocabulary");
@@ -252,8 +252,8 @@ TEST_CASE("tokenizer.json: forms of Llama 2's kind that are not supported") {
     root["model"]["vocab"].erase(piece);
     return fault(root.dump());
   };
-  CHECK(without("<0x41>") == "bpe tokenizer: byte_fallback needs the piece <0x41>");
-  CHECK(without("▁") == "bpe tokenizer: byte_fallback needs the piece ▁");
+  CHECK(without("<0x41>") == "bpe tokenizer: byte_fallback needs the token <0x41>");
+  CHECK(without("▁") == "bpe tokenizer: byte_fallback needs the token ▁");
   std::string other_decoder = underscored(kLlama2, "null");
   other_decoder.replace(other_decoder.find("Fuse"), 4, "Burn");
   CHECK(fault(other_decoder)
@@ -293,14 +293,14 @@ TEST_CASE("tokenizer.json: an unsupported component is named") {
 
 TEST_CASE("tokenizer.json: faults of the file") {
   CHECK(fault(R"({"model":{"type":"BPE"},"pre_tokenizer":)" + kByteLevel + "}") ==
-        "tokenizer.json: the model has no vocabulary of pieces and ids");
+        "tokenizer.json: the model has no vocabulary of tokens and ids");
   CHECK(fault(file(R"({"type":"BPE","vocab":{"a":"x"}})", kByteLevel)) == "vocabulary: the id of 'a' is not an integer");
   CHECK(fault(file(R"({"type":"BPE","vocab":{"a":0,"b":0}})", kByteLevel)) == "vocabulary: 'a' and 'b' have the same id 0");
   CHECK(fault(file(R"({"type":"BPE","vocab":{"a":-1}})", kByteLevel)) ==
-        "vocabulary: the id -1 of 'a', one of 1 pieces, is not in 0 ... 1025");
+        "vocabulary: the id -1 of 'a', one of 1 tokens, is outside 0 ... 1025");
   CHECK(fault(file(R"({"type":"BPE","vocab":{"a":1000000000000}})", kByteLevel)) ==
-        "vocabulary: the id 1000000000000 of 'a', one of 1 pieces, is not in 0 ... 1025");
-  CHECK(fault(file(R"({"type":"BPE","vocab":{"a":0},"merges":["ab"]})", kByteLevel)) == "tokenizer.json: merge 0 is not two pieces");
+        "vocabulary: the id 1000000000000 of 'a', one of 1 tokens, is outside 0 ... 1025");
+  CHECK(fault(file(R"({"type":"BPE","vocab":{"a":0},"merges":["ab"]})", kByteLevel)) == "tokenizer.json: merge 0 is not two tokens");
   CHECK(fault(file(R"({"type":"BPE","vocab":{}})", kByteLevel)) == "tokenizer: the vocabulary is empty");
   CHECK(fault(file(bpe(R"("unk_token":3)"), kByteLevel)) == "tokenizer: unk_token: 3, expected a text");
   CHECK(fault(R"({"name":"eos","behind":"page","piece":"x","tokenizer":{"name":"byte"}})") ==
@@ -339,15 +339,15 @@ TEST_CASE("opening: a tokenizer.json, and a folder with one") {
 TEST_CASE("opening: errors name the file") {
   const ScratchFolder folder;
   const std::string merges = folder.write("vocab.bpe", "a b\n");
-  CHECK(error_of([&] { open_tokenizer(merges); }) == merges + ": needs encoder.json next to it");
+  CHECK(error_of([&] { open_tokenizer(merges); }) == merges + ": needs encoder.json in the same folder");
   folder.write("encoder.json", "{\"a\": 0, \"b\": 1}");
   CHECK(error_of([&] { open_tokenizer(merges); }) ==
-        merges + ": bpe tokenizer: merge 0 needs the piece 'ab', which is not in the vocabulary");
+        merges + ": bpe tokenizer: merge 0 needs the token 'ab', which is not in the vocabulary");
   folder.write("encoder.json", "{\"a\": 0, \"b\": 1, \"ab\": 1.5}");
   CHECK(error_of([&] { open_tokenizer(merges); }) == folder / "encoder.json" + ": vocabulary: the id of 'ab' is not an integer");
   folder.write("vocab.bpe", "#version\na  b\n");
   folder.write("encoder.json", "{\"a\": 0}");
-  CHECK(error_of([&] { open_tokenizer(merges); }) == merges + ": line 2: expected two pieces with a blank between them, got 'a  b'");
+  CHECK(error_of([&] { open_tokenizer(merges); }) == merges + ": line 2: expected two tokens separated by a blank, got 'a  b'");
   const std::string plain = folder.write("vocab.txt", "[UNK]\na\na\n");
   CHECK(error_of([&] { open_tokenizer(plain); }) == plain + ": vocabulary: 'a' has the ids 1 and 2");
   folder.write("vocab.txt", "a\nb\n");

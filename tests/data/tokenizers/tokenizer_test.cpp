@@ -129,7 +129,7 @@ TEST_CASE("char tokenizer: text outside the vocabulary is an error") {
   const std::vector<int64_t> negative = {-1};
   CHECK(error_of([&] { tokenizer.decode(negative); }) == "char tokenizer: id -1 at index 0 is outside the vocabulary of 4");
   CHECK(error_of([] { CharTokenizer(""); }) == "char tokenizer: the vocabulary is empty");
-  CHECK(error_of([] { CharTokenizer("aba"); }) == "char tokenizer: 'a' (U+0061) is twice in the vocabulary");
+  CHECK(error_of([] { CharTokenizer("aba"); }) == "char tokenizer: duplicate 'a' (U+0061) in the vocabulary");
 }
 
 TEST_CASE("char tokenizer: a text that is not UTF-8 names the byte, in the middle and at the end") {
@@ -232,7 +232,7 @@ TEST_CASE("eos: characters have an end that no text has") {
   CHECK(ended->encode("<eos>") == plain->encode("<eos>"));
   CHECK(tokenizer_from_json(tokenizer->to_json())->hash() == tokenizer->hash());
   CHECK(with_eos(plain, Eos::line)->encode("e\ns\n") == Ids{2, 5, 4, 5});
-  CHECK(error_of([&] { with_eos(ended, Eos::document, "<end>"); }) == "char tokenizer: no piece can be added to its vocabulary");
+  CHECK(error_of([&] { with_eos(ended, Eos::document, "<end>"); }) == "char tokenizer: no token can be added to its vocabulary");
 }
 
 TEST_CASE("eos: a tokenizer's own end of text, by its marks or by its name") {
@@ -266,15 +266,15 @@ TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without writ
   CHECK(tokenizer_from_json(tokenizer->to_json())->hash() == tokenizer->hash());
   CHECK(tokenizer->hash() != words()->hash());
   CHECK(error_of([] { with_eos(std::make_shared<ByteTokenizer>(), Eos::line, "<eos>"); }) ==
-        "byte tokenizer: no piece can be added to its vocabulary");
+        "byte tokenizer: no token can be added to its vocabulary");
   const auto nested = [](const std::string& json, const std::string& after, const std::string& piece) {
     return R"({"name":"eos","behind":")" + after + R"(","piece":")" + piece + R"(","tokenizer":)" + json + "}";
   };
   const auto fault = [](const std::string& json) { return error_of([&] { tokenizer_from_json(json); }); };
   CHECK(
-      fault(nested(words()->to_json(), "line", "<end>")) == "word tokenizer: its vocabulary has no piece '<end>' to put after every line");
+      fault(nested(words()->to_json(), "line", "<end>")) == "word tokenizer: its vocabulary has no token '<end>' to put after every line");
   CHECK(fault(nested(words()->to_json(), "none", "<eos>")) == "eos: expected line or document, got none");
-  const std::string other_end = "word tokenizer: it has '</s>' after every line already, and gets no other end";
+  const std::string other_end = "word tokenizer: it already adds '</s>' after every line; a second end is not possible";
   CHECK(fault(nested(tokenizer->to_json(), "document", "<eos>")) == other_end);
   CHECK(error_of([&] { with_eos(tokenizer, Eos::document); }) == other_end);
 }
@@ -323,8 +323,8 @@ TEST_CASE("wordpiece tokenizer: blanks between words, at once and as a stream") 
 TEST_CASE("wordpiece tokenizer: errors") {
   CHECK(error_of([] { WordPieceTokenizer(Vocabulary(Words{"a"}), {}, {}); }) ==
         "wordpiece tokenizer: '[UNK]', for unknown words, is not in the vocabulary");
-  CHECK(error_of([] { wordpiece({.prefix = ""}); }) == "wordpiece tokenizer: the prefix of pieces that continue a word is empty");
-  CHECK(error_of([] { wordpiece({.longest_word = 0}); }) == "wordpiece tokenizer: words of 0 characters, expected 1 to 1000");
+  CHECK(error_of([] { wordpiece({.prefix = ""}); }) == "wordpiece tokenizer: the prefix of tokens that continue a word is empty");
+  CHECK(error_of([] { wordpiece({.longest_word = 0}); }) == "wordpiece tokenizer: the longest word is 0 characters, expected 1 to 1000");
   CHECK(error_of([] { wordpiece().encode("un\xe9"); }) == "wordpiece tokenizer: byte 2 (value 0xe9) is not valid UTF-8");
 }
 

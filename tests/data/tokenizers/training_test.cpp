@@ -194,7 +194,7 @@ TEST_CASE("training: byte pair encoding") {
   CHECK(tokenizer->decode(tokenizer->encode(words + "\xff")) == words + "\xff");
   CHECK(train_bpe({text}, {.vocab = 5000, .min_count = 100})->vocab_size() == 256);
   CHECK(error_of([&] { train_bpe({text}, {.vocab = 200}); }) ==
-        "bpe training: a vocabulary of 200 pieces, but 256 are needed before the first merge");
+        "bpe training: the vocabulary size is 200, but 256 tokens are needed before the first merge");
 }
 
 TEST_CASE("training: a vocabulary is made from the training part of each source, and one of characters from all of them") {
@@ -228,12 +228,12 @@ TEST_CASE("training: words, the most frequent first") {
 TEST_CASE("training: errors") {
   const ScratchFolder folder;
   const Documents text{TextSource(folder.write("text", "a b"))};
-  CHECK(error_of([&] { train("bpe", text); }) == "bpe tokenizer: the size of the vocabulary that is to be trained is not given");
-  CHECK(error_of([&] { train("byte", text, {}, Eos::line); }) == "byte tokenizer: no piece can be added to its vocabulary");
+  CHECK(error_of([&] { train("bpe", text); }) == "bpe tokenizer: training needs a vocabulary size");
+  CHECK(error_of([&] { train("byte", text, {}, Eos::line); }) == "byte tokenizer: no token can be added to its vocabulary");
   CHECK(find_tokenizer_kind("morse") == nullptr);
   CHECK(list_of_tokenizers() == "char, byte, word, bpe");
   CHECK(error_of([&] { restrict_to(text, ByteTokenizer()); }) ==
-        "restrict: the byte tokenizer has no pieces that could be left out, only bpe, wordpiece and word have");
+        "restrict: the byte tokenizer has no tokens to leave out, only bpe, wordpiece and word do");
 }
 
 TEST_CASE("restricting: special pieces stay, found as they are written") {
@@ -253,9 +253,9 @@ TEST_CASE("restricting: special pieces stay, found as they are written") {
   }
   const auto full = train("bpe", large, {.vocab = 300});
   CHECK(error_of([&] { with_additions(*full, {.pieces = {"a"}}); }) ==
-        "special piece 'a': the vocabulary has it already, as " + std::to_string(full->find("a")));
+        "special token 'a': the vocabulary has it already, as " + std::to_string(full->find("a")));
   CHECK(error_of([] { with_additions(ByteTokenizer(), {.pieces = {"<unk>"}}); }) ==
-        "byte tokenizer: no piece can be added to its vocabulary");
+        "byte tokenizer: no token can be added to its vocabulary");
 }
 
 TEST_CASE("restricting: fewer pieces, the same text; a piece behind every line or document stays, also where the text has none") {

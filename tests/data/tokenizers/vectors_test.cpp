@@ -214,14 +214,14 @@ TEST_CASE("chat: the end of an answer is one token that no text gives") {
     return error_of([&] { ChatEncoder(tokenizer, chat_template({"", message, message, message, end, ""})); });
   };
   CHECK(error(tokenizer_with("bert-cased.json", {}), "[UNK]") ==
-        "chat: end: '[UNK]' is the piece for unknown text, so messages can contain it");
+        "chat: end: '[UNK]' is the token for unknown text, so messages can contain it");
   CHECK(error(tokenizer_with("bert-cased.json", {}), "[SEP]") == "no error");
   CHECK(error(tokenizer_with("gpt2.json", {"<e>", "<e>."}), "<e>") == "no error");
   std::string json = tokenizer_with("gpt2.json", {"<e", "<e>"})->to_json();
   const std::string content = R"("content":"<e>")", before = R"("normalized":false)";
   json.replace(json.find(before, json.find(content)), before.size(), R"("normalized":true)");
   CHECK(error(tokenizer_from_json(json), "<e>") ==
-        "chat: end: '<e>' is not found after an answer, because other added tokens are found there first");
+        "chat: end: '<e>' is not found after an answer; a different added token is found there first");
 }
 
 TEST_CASE("chat: an answer ends with the end of the template or with a special token") {
@@ -284,13 +284,13 @@ TEST_CASE("chat: lines that are not conversations are errors") {
   };
   CHECK(refused("[]") == "expected an object with a list \"messages\"");
   CHECK(refused(R"({"messages": []})") == "\"messages\" is empty");
-  CHECK(refused(R"({"messages": [], "tools": [{}]})") == "\"tools\": conversations with tools are not read");
+  CHECK(refused(R"({"messages": [], "tools": [{}]})") == "\"tools\": conversations with tools are not supported");
   CHECK(one("3") == "message 2: expected an object with a text \"role\"");
   CHECK(one(R"({"role": "tool", "content": "a"})") == "message 2: role 'tool', expected system, user, assistant");
   CHECK(one(R"({"role": "user", "content": [{"type": "text"}]})") == "message 2: \"content\" must be a text");
   CHECK(one(R"({"role": "assistant", "content": null})") == "message 2: \"content\" must be a text");
   CHECK(one(R"({"role": "assistant", "content": "a", "tool_calls": [{}]})") ==
-        "message 2: \"tool_calls\": conversations with tools are not read");
+        "message 2: \"tool_calls\": conversations with tools are not supported");
   CHECK(one(R"({"role": "assistant", "content": "a", "weight": 0.5})") == "message 2: \"weight\": 0.5, expected 0 or 1");
   CHECK(one(R"({"role": "assistant", "content": "a", "train": "no"})") == "message 2: \"train\": \"no\", expected true or false");
   CHECK(contains(refused(std::string(100, '[') + std::string(100, ']')), "nested more than 64 levels deep"));

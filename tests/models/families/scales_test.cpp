@@ -91,7 +91,9 @@ TEST_CASE("coarse: tokens after the end of the text do not count") {
     return item(model.loss({others, targets}));
   };
   for (int64_t t = 0; t < 19; ++t) CHECK((loss_with_other(t) == loss) == (t >= 9));  // the third cell is the last whole one
-  CHECK(message_of([&] { model.loss({tokens, ids(2, 18, Device::cpu)}); }) == "model: targets [2 18] for ids [2 19]");
+  CHECK(message_of([&] {
+    model.loss({tokens, ids(2, 18, Device::cpu)});
+  }) == "model: targets are [2 18], expected the shape of the ids [2 19]");
 }
 
 TEST_CASE("coarse: no targets are needed, no text is written") {

@@ -216,8 +216,8 @@ TEST_CASE("generate: a shorter context limits the tokens that a draw depends on"
   }
   const std::string range = format_message("expected 0 to {}", {model.config().ctx});
   for (const int64_t context : {int64_t{-1}, model.config().ctx + 1})
-    CHECK(
-        message_of([&] { generated(model, prompt, 1, {}, context); }) == format_message("generate: a context of {}, ", {context}) + range);
+    CHECK(message_of([&] { generated(model, prompt, 1, {}, context); }) ==
+          format_message("generate: the context is {}, ", {context}) + range);
 }
 
 TEST_CASE("generate: texts in one batch equal single texts, each with its draws") {

@@ -209,13 +209,13 @@ TEST_CASE("mixers: values that their keys can have") {
   CHECK(of_dispatcher([](ModelConfig& c) { c.settings<Dispatcher>().levels = 0; }) == "model.levels: 0, expected 1 or more");
   CHECK(of_dispatcher([](ModelConfig& c) { c.settings<Dispatcher>().levels = 31; }) == "model.levels: 31, expected 30 or less");
   CHECK(of_dispatcher([](ModelConfig& c) { c.block.dropout = -0.1; }) == "model.dropout: -0.1, expected 0 or more and less than 1");
-  CHECK(of_dispatcher([](ModelConfig& c) { c.causal = false; }) == "model.causal: false, but the dispatcher reads only earlier positions");
+  CHECK(of_dispatcher([](ModelConfig& c) { c.causal = false; }) == "model.causal: false, but the dispatcher uses only earlier positions");
   const auto of_pool = [](int64_t pool, bool causal) {
     return complaint(kind_of<AveragePool>, [&](ModelConfig& c) { c.settings<AveragePool>().pool = pool, c.causal = causal; });
   };
   CHECK(of_pool(4, true) == "no error");
   CHECK(of_pool(1, false) == "no error");
-  CHECK(of_pool(4, false) == "model.pool: 4, expected an odd number when causal is false");
+  CHECK(of_pool(4, false) == "model.pool: 4, expected an odd number if causal is false");
   CHECK(of_pool(0, true) == "model.pool: 0, expected 1 or more");
   const auto check_form = []<class M>() {
     CHECK(complaint(kind_of<M>, [](ModelConfig& c) { c.settings<M>().heads = 5; }) == "model.heads: 5 does not divide d = 12");
@@ -230,11 +230,11 @@ TEST_CASE("dispatcher: a warning says how far too few levels reach") {
   CHECK(warnings(c).empty());
   c.settings<Dispatcher>().levels = 8;
   REQUIRE(warnings(c).size() == 1);
-  CHECK(warnings(c)[0] == "model.levels: with 8 levels a layer reads 256 positions, but ctx: 500 needs 9 levels");
+  CHECK(warnings(c)[0] == "model.levels: with 8 levels a layer spans 256 positions, but ctx: 500 needs 9 levels");
   c.settings<Dispatcher>().levels = 9;
   CHECK(warnings(c).empty());
   c.settings<Dispatcher>().levels = 10;
-  CHECK(warnings(c) == std::vector<std::string>{"model.levels: 10 levels, but with ctx: 500 a layer reads every position after 9"});
+  CHECK(warnings(c) == std::vector<std::string>{"model.levels: 10 levels, but with ctx: 500 a layer spans every position after 9"});
   c.mixer = kind_of<Sdp>;
   CHECK(warnings(c).empty());
   c.settings<Sdp>().window = 500;

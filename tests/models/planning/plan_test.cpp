@@ -151,7 +151,7 @@ TEST_CASE("plan: the ranks of a plan") {
   shape.ranks = 5;
   CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "plan: 4 micro-batches cannot be shared by 5 ranks");
   shape.ranks = 2, shape.cuda_graph = true;
-  CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "cuda_graph: not with multiple ranks yet");
+  CHECK(message_of([&] { plan_step(small_model(), {}, shape); }) == "cuda_graph: is not supported with multiple ranks");
 }
 
 TEST_CASE("plan: the block of a recorded step") {
@@ -367,5 +367,5 @@ TEST_CASE("request watch: it is called with the bytes on its device, one at a ti
   }
   const Tensor c({7});
   CHECK(requests == std::vector<int64_t>{12, 40, -1, -1});
-  CHECK_THROWS_WITH_AS(plan_step(small_model(), {}, {1, 49, 1}), "plan: a context of 49, the model's is 48", Error);
+  CHECK_THROWS_WITH_AS(plan_step(small_model(), {}, {1, 49, 1}), "plan: the context is 49, expected at most the model's 48", Error);
 }

@@ -127,7 +127,7 @@ TEST_CASE("checkpoint: errors name the tensor") {
   save_checkpoint(path, other.model, other.optimizer, {1});
   Trainee plain(OptimizerConfig::with(Sgd{.momentum = 0}));
   CHECK(contains(load_into(plain), ".momentum ["));
-  CHECK(contains(load_into(plain), "does not belong to this training"));
+  CHECK(contains(load_into(plain), "does not belong to this training run"));
 
   const SafetensorsFile sound(path);
   std::vector<std::pair<std::string, Tensor>> tensors;
@@ -139,7 +139,7 @@ TEST_CASE("checkpoint: errors name the tensor") {
     for (const std::string& wrong : {text + "x", std::string(), std::string("18446744073709551616e999")}) {
       metadata[key] = wrong;
       save_safetensors(path, tensors, metadata);
-      CHECK(load_into(other) == format_message("{}: its metadata has {} = '{}', expected a number", {path, key, wrong}));
+      CHECK(load_into(other) == format_message("{}: in the metadata {} is '{}', expected a number", {path, key, wrong}));
     }
     metadata.erase(key);
     save_safetensors(path, tensors, metadata);

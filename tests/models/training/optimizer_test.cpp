@@ -349,7 +349,7 @@ TEST_CASE("optimizers: a step takes the gradients and leaves parameters without 
 TEST_CASE("optimizers: a step without any gradient is an error") {
   std::vector<Parameter> parameters = drawn_parameters(Dtype::f32);
   Optimizer optimizer(pointers(parameters), kEvery[0]);
-  CHECK(message_of([&] { optimizer.step(0.1); }) == "optimizer: no parameter has a gradient; Tape::backward comes before step");
+  CHECK(message_of([&] { optimizer.step(0.1); }) == "optimizer: no parameter has a gradient; call Tape::backward before step");
   CHECK(optimizer.steps() == 0);
 }
 
@@ -380,7 +380,7 @@ TEST_CASE("optimizers: messages") {
     Optimizer(pointers(parameters), {.decay_of = {{"head\n", 1}}});
   }) == "decay_of: 'head ' matches no trained parameter");
   Optimizer optimizer(pointers(parameters), {});
-  CHECK(message_of([&] { optimizer.set_steps(-1); }) == "optimizer: -1 steps, expected 0 or more");
+  CHECK(message_of([&] { optimizer.set_steps(-1); }) == "optimizer: the step count is -1, expected 0 or more");
   parameters[1].path.clear();
   CHECK(message_of([&] { optimizer.each_state([](const std::string&, const Tensor&) {}); }) ==
         "optimizer: parameter 1 of shape [5] has no path");

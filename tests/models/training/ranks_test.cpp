@@ -204,5 +204,5 @@ TEST_CASE("ranks: a graph is an error") {
     Optimizer optimizer(model.trained_parameters(), {});
     TrainStep(model, optimizer, Device::cpu, {.cuda_graph = true}, ranks);
   });
-  CHECK(lines[0] == "cuda_graph: not with multiple ranks yet");
+  CHECK(lines[0] == "cuda_graph: is not supported with multiple ranks");
 }

@@ -175,8 +175,10 @@ TEST_CASE("step graph: messages") {
   Trainer trainer(Device::cuda_emulated, config, one_block());
   TrainStep& step = trainer.step;
   step.run(micro_batches, 0, 1e-3);
-  CHECK(message_of([&] { step.run({micro_batches[0], micro_batches[0]}, 1, 1e-3); }) == "cuda_graph: 2 batches after 1");
-  CHECK(message_of([&] { step.run(wider, 1, 1e-3); }) == "cuda_graph: a batch of [3 7] after batches of [2 7]");
+  CHECK(message_of([&] {
+    step.run({micro_batches[0], micro_batches[0]}, 1, 1e-3);
+  }) == "cuda_graph: there are 2 batches, expected 1 as before");
+  CHECK(message_of([&] { step.run(wider, 1, 1e-3); }) == "cuda_graph: the batch is [3 7], expected [2 7] as before");
   CHECK(message_of([&] { TrainStep(trainer.model, trainer.optimizer, Device::cpu, step_options(config)); }) ==
         "graph: the cpu has no graphs");
   forward_backward(trainer.model, micro_batches);

@@ -329,5 +329,5 @@ TEST_CASE("train step: norms of groups are those of the gradients before clippin
   Model model(small(0), 3);
   Optimizer optimizer(model.parameters(), {});
   CHECK(message_of([&] { TrainStep(model, optimizer, Device::cuda_emulated, {.cuda_graph = true, .norms_every = 1}); }) ==
-        "norms_every: not with cuda_graph yet");
+        "norms_every: is not supported with cuda_graph");
 }
