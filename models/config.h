@@ -34,7 +34,7 @@ template <class Reads> Fields read_by(const Fields& field, const ModelConfig& c,
   return field.when(reads(c.traits()), names);
 }
 
-// Sets the defaults of the keys marked (preset) or (family). Call it first: it overwrites other keys.
+// Sets the defaults of the keys marked (preset) or (family). Overwrites other keys, so call it first.
 void apply_preset(ModelConfig& config);
 
 // Error: the first invalid value, such as "model.heads: 3 does not divide d = 64". vocab must be known.
@@ -43,7 +43,7 @@ void check(const ModelConfig& config);
 // Warnings about a config that works but surprises, such as levels that span less than the context or scales without cells.
 std::vector<std::string> warnings(const ModelConfig& config);
 
-// A copy with the values that follow from other keys, such as ff. Only for records and comparisons of configs: a model computes these
+// A copy with the values that follow from other keys, such as ff. Only for records and comparisons of configs. A model computes these
 // values itself.
 ModelConfig resolved(ModelConfig config);
 

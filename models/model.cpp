@@ -65,7 +65,7 @@ template <class Made> struct Model::Known final : Any {
   }
 };
 
-// The model is built in the body: if memory runs out, each_tensor is called and must find a null pointer.
+// The model is built in the body. If memory runs out, each_tensor is called and must find a null pointer.
 Model::Model(const ModelConfig& config) : config_(config) {
   check(config);
   Families::call_for(config.family, [&]<class F>() {

@@ -1,5 +1,5 @@
-// A model of any family, as one value. The family is chosen at run time only here: each family is a template, and without Model programs
-// would be compiled once for every family and mixer.
+// A model of any family, as one value. Only here is the family chosen at run time, so programs are not compiled once for every family and
+// mixer.
 #pragma once
 #include <any>
 #include <functional>
@@ -58,12 +58,12 @@ class Model final : public MemoryHolder {
   // and written into the parameters and masters.
   using Source = std::function<Tensor(const std::string& path, const Shape& shape)>;
   void load(const Source& source);
-  // Converts and moves every parameter. For bf16 training, Parameter::master keeps the f32 values before rounding: bf16 would lose small
+  // Converts and moves every parameter. For bf16 training, Parameter::master keeps the f32 values before rounding. bf16 would lose small
   // updates.
   void place(Dtype dtype, Device device);
   void place_for_training(Dtype dtype, Device device);
-  // If on, the tape keeps only the input of each block and backward computes the block again: the same bits, less memory, about a third
-  // more time.
+  // If on, the tape keeps only the input of each block and backward computes the block again, with the same bits, less memory and about a
+  // third more time.
   void recompute_blocks(bool on);
 
   void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f);

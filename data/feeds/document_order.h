@@ -1,5 +1,5 @@
-// The documents of a corpus in an endless random order. The order is computed, not stored: a corpus can have more documents than fit in
-// memory.
+// The documents of a corpus in an endless random order. The order is computed, not stored. A corpus can have more documents than memory can
+// hold.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -39,7 +39,7 @@ class DocumentOrder {
   uint64_t seed_;
   StreamPlace place_;
   int64_t shard_ = 0, index_ = 0;  // the document, for Tokens::document
-  Permutation documents_{1, 0};    // in this shard; kept: making one takes as long as reading a short document
+  Permutation documents_{1, 0};    // in this shard; kept; making one is slow
   TokenSpan document_;
 };
 

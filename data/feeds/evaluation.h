@@ -1,5 +1,5 @@
-// Evaluation batches read a text or its documents once, in order. Documents with answers are chosen here for training as well: both losses
-// must average over the same documents.
+// Evaluation batches read a text or its documents once, in order. Training also selects documents with answers here: both losses must
+// average over the same documents.
 #pragma once
 #include <algorithm>
 #include <cstdint>

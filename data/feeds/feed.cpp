@@ -1,5 +1,5 @@
-// A batch depends only on the seed and the step number, so a resumed run reads the same batches. No random generator advances from batch to
-// batch, since other ranks read other batches: Philox maps the seed and the row index to the start of the row.
+// A batch depends only on the seed and the step number, so a resumed run reads the same batches. Ranks read different batches. Philox maps
+// the seed and the row index to the start of the row, without a generator that advances from batch to batch.
 #include "data/feeds/feed.h"
 
 #include <algorithm>

@@ -50,7 +50,7 @@ void SequenceStream::fill(Corpus& corpus) const {
   if (options_.rows == RowKind::packed) {
     const std::array place{block.epoch, block.shard, block.document, block.token};
     number = xxh64(bytes_of(place), 0);
-    // Packs 64 buffers at a time: the last rows have fewer documents to choose from.
+    // Packs 64 buffers at a time. The last rows have fewer documents to choose from.
     const int64_t choice = options_.shuffle_buffer, most = std::clamp<int64_t>(tokens.documents(), 1, 64 * choice);
     for (auto& row : pack_documents(documents, {options_.context + 1, choice, most, !tokens.has_mask()}))
       buffer.push_back({&tokens, std::move(row)});

@@ -87,7 +87,7 @@ size_t DocumentReader::find_cut(std::string_view block) {
   return bytes - 1;
 }
 
-// Appends to text_. A line of white space becomes an empty line: both separate paragraphs.
+// Appends to text_. A line of white space becomes an empty line. Both separate paragraphs.
 void DocumentReader::append_paragraphs(std::string_view block) {
   constexpr std::string_view kBlanks = " \t\v\f\r";
   for (const char c : block) {

@@ -125,7 +125,7 @@ std::string note_on(const Documents& documents, bool is_named);
 void for_each_text(const Documents& documents, const CompletePrefix& complete_prefix, const std::function<void(const DocumentPiece&)>& use);
 
 // The distinct labels, sorted, if labels are words; empty if the first label is an integer. The search ends at a line that its format
-// cannot read: it is reported when the documents are read. Errors: TextStream's.
+// cannot read. Reading the documents reports it. Errors: TextStream's.
 std::vector<std::string> word_labels(const Documents& documents);
 
 }  // namespace ricci

@@ -46,16 +46,16 @@ struct Record {
   int32_t label = -1;
 };
 
-// The ids of a document. Ids with counts = false are read but not predicted: a model learns an answer, not its prompt.
+// The ids of a document. Ids with counts = false are read but not predicted. A model learns an answer, not its prompt.
 struct EncodedDocument {
   std::vector<int64_t> ids;
   std::vector<bool> counts = {};  // for each id, if it is scored; empty if all are
 };
 
-// Turns a line into ids. Errors do not name the line: the caller does.
+// Turns a line into ids. The caller adds the line to errors.
 using DocumentEncoder = std::function<EncodedDocument(std::string_view line)>;
 
-// A format has either `read`, for documents whose text is encoded as it is, or `encoder` and `texts`, for documents with a mask.
+// A format has either `read`, for documents with their text encoded unchanged, or `encoder` and `texts`, for documents with a mask.
 struct FormatTraits {
   const char* name;                          // the value of the key `format`
   std::array<const char*, 3> suffixes = {};  // default suffixes of the format, in lower case

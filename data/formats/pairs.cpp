@@ -1,5 +1,5 @@
 // A prompt and its answer per line: {"prompt": "cab", "answer": "abc"}. A model learns the answer and its end. The two texts are encoded
-// separately: the ids of a prompt must not depend on its answer.
+// separately. So the ids of a prompt do not depend on its answer.
 #include "core/error.h"
 #include "core/json.h"
 #include "data/formats/formats.h"

@@ -26,7 +26,7 @@ std::string default_cache_folder() {
 namespace {
 
 namespace fs = std::filesystem;
-// Tokens of the first shard, and the growth per shard. Shards stay few: all of them are kept open.
+// Tokens of the first shard, and the growth per shard. Growth keeps the shards few enough to be open together.
 constexpr int64_t kFirstShard = 4 << 20, kGrowth = 256 << 10;
 
 // KIND-PLACE-STAMP-SETTINGS: hashes of the paths, of the sizes, times and inodes of the files, and of everything else.

@@ -59,11 +59,10 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
     std::span<const BuiltInText> built_in, bool is_mixed);
 
 // The class names: the given ones, else those in the first shards, else the sorted words that label the training texts; empty if labels are
-// numbers. Validation documents never define classes: their words could have a different order. Error: the number of distinct labels is not
-// the number of classes.
+// numbers. Validation documents never define classes. Error: the number of distinct labels is not the number of classes.
 std::vector<std::string> find_labels(const Sources& data, const std::vector<std::string>& asked);
 
-// The tokenizer in the shards, or in the recipe's file, or one made from the training part of the texts; it cuts them
+// The tokenizer in the shards, or in the recipe's file, or one made from the training part of the texts, after cutting them
 // (Documents::cut). Errors: the file's and the training's; the shards have a different tokenizer; the recipe asks for an end token in
 // shards, or lacks the size that its kind needs.
 std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe, Sources& data, double train_fraction);

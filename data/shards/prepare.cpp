@@ -105,7 +105,7 @@ class ShardWriter {
   const std::string& folder_;
   ShardHeader next_;
   const PrepareOptions& options_;
-  bool divides_documents_;  // two shards can share one document; records are not divided: split() would count one twice
+  bool divides_documents_;  // two shards can share one document, but no record: split() would count it twice
   Prepared& all_;
   std::string ids_;
   std::vector<uint64_t> mask_, starts_;

@@ -6,8 +6,8 @@
 //   version 2, for documents with a mask: a bit per token, the lowest of a byte first, set if the token is scored; zeros as above
 //   document index: for each document the position of its first token in this shard, as u64
 //   if documents have labels: an i32 per document
-// llm.c shards (dev/data/data_common.py): 256 i32, the first three of them magic, version and number of tokens; then the ids: u16 with
-// magic 20240520 and version 1 (GPT-2), u32 with magic 20240801 and version 7 (Llama 3).
+// llm.c shards (dev/data/data_common.py): 256 i32 that start with magic, version and number of tokens; then the ids: u16 with magic
+// 20240520 and version 1 (GPT-2), u32 with magic 20240801 and version 7 (Llama 3).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -28,7 +28,7 @@ struct TokenSpan {
 
 struct ShardHeader {
   char magic[8] = {'R', 'I', 'C', 'C', 'I', 'S', 'H', 'D'};
-  uint32_t version = 1;  // 0 for an llm.c shard: only the members that follow from its contents are set
+  uint32_t version = 1;  // 0 for an llm.c shard: sets only the members that follow from its contents
   uint32_t bytes_per_token = 0;
   int64_t vocab_size = 0;
   uint64_t tokenizer_hash = 0;
@@ -71,7 +71,7 @@ class ShardFile {
   void read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const;
   // 1 for each scored token, 0 for the others.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
-  // An llm.c shard has no index: its documents are blocks of kBlock tokens.
+  // An llm.c shard has no index. Its documents are blocks of kBlock tokens.
   static constexpr int64_t kBlock = 4096;
   TokenSpan document(int64_t number) const;
   int64_t label(int64_t document) const;  // -1 without labels

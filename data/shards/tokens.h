@@ -20,9 +20,9 @@ class Tokens {
   Tokens() = default;  // no tokens
   static constexpr int64_t kBlock = ShardFile::kBlock;
 
-  // A folder of prepared or llm.c shards, or one llm.c file. All files stay open: the folder can be replaced meanwhile. The first use of a
-  // prepared shard compares its body with its checksum. Errors: a shard is missing, damaged or has the wrong length; the folder has shards
-  // of more than one corpus or tokenizer; the preparation was interrupted; the tokenizer is the wrong one.
+  // A folder of prepared or llm.c shards, or one llm.c file. All files stay open, even if the folder is replaced meanwhile. The first use
+  // of a prepared shard compares its body with its checksum. Errors: a shard is missing, damaged or has the wrong length; the folder has
+  // shards of more than one corpus or tokenizer; the preparation was interrupted; the tokenizer is the wrong one.
   static Tokens open(const std::string& path, const Tokenizer& tokenizer);
   // The cache's shards as one shard with this name. All are compared with their checksums.
   static Tokens open_cached(const std::string& path, const Tokenizer& tokenizer, const std::string& name);
@@ -41,7 +41,7 @@ class Tokens {
   // 1 for each scored token, 0 for the others. Without a mask all are scored.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
 
-  // The documents, shard by shard: shuffling permutes the shards, and the documents of each. Spans start at the beginning of the corpus and
+  // The documents, shard by shard. Shuffling permutes the shards, and the documents of each. Spans start at the beginning of the corpus and
   // cover it in order except after select().
   int64_t shards() const { return std::ssize(shards_); }
   int64_t documents() const;
@@ -56,9 +56,9 @@ class Tokens {
   // The two parts of a text that was cut (Documents::cut).
   std::pair<Tokens, Tokens> split_at_cut() const;
   int64_t bytes_before_cut() const;  // in the text
-  // The documents in blocks of kBlock tokens: a plain text can be one document, so its parts must be shuffled.
+  // The documents in blocks of kBlock tokens. A plain text can be one document, so its parts must be shuffled.
   Tokens in_blocks() const;
-  // These spans as the documents, without labels and in one shard.
+  // Replaces the documents by these spans, without labels and in one shard.
   Tokens select(std::vector<TokenSpan> documents) const;
 
  private:
@@ -96,7 +96,7 @@ Tokens join(std::vector<Tokens> sources);
 // True for a shard, a folder with prepared shards, or a folder of llm.c shards. Error: a folder mixes llm.c shards and other files.
 bool names_shards(const std::string& path);
 
-// True for prepared shards: they include a tokenizer.json.
+// True for prepared shards. They include a tokenizer.json.
 bool has_tokenizer(const std::string& path);
 // The tokenizer in a folder of prepared shards. Errors: the file's.
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path);

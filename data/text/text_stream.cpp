@@ -1,5 +1,5 @@
-// libarchive reads every file, plain, compressed or archive. Only .gz is unpacked by zlib first: libarchive 3.6 checks neither the CRC-32
-// nor the length of its members, so it misses most damage.
+// libarchive reads all files: plain, compressed and archives. zlib unpacks .gz first. libarchive 3.6 checks neither the CRC-32 nor the
+// length of its members and misses most damage.
 #include <archive.h>
 #include <archive_entry.h>
 #include <zlib.h>
@@ -77,7 +77,7 @@ void TextStream::File::open() {
     constexpr int gzip = 16;
     unpacked_.resize(kBlock);
     if (inflateInit2(this, gzip + MAX_WBITS) != Z_OK) throw std::bad_alloc();
-  } else if (open_) {  // only formats with a clear signature: a plain text must not be read as a compressed one
+  } else if (open_) {  // only formats with a clear signature; a plain text must not be read as a compressed one
     archive_read_support_filter_zstd(handle_);
     archive_read_support_filter_xz(handle_);
     archive_read_support_filter_bzip2(handle_);

@@ -27,7 +27,7 @@ Utf8Character decode_utf8_before(std::string_view text, size_t position);
 // Appends the 1 to 4 bytes of a valid code point.
 void append_utf8(char32_t code, std::string& text);
 
-// Length of the text without an incomplete last character: a stream can be cut here.
+// Length of the text without an incomplete last character. A stream can be cut here.
 size_t complete_utf8_prefix(std::string_view text);
 
 // Error: the text is not UTF-8. offset: its position in the file, for "a.txt: byte 7 (value 0xe9) is not valid UTF-8".

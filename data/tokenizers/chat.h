@@ -1,7 +1,7 @@
 // Conversations as ids. A template formats messages as one text with markers between them:
 //   chatml   <|im_start|>user\nTEXT<|im_end|>\n<|im_start|>assistant\nTEXT<|im_end|>\n
-// Markers are added tokens of the tokenizer. They are not recognized in the text of a message: a user must not be able to write one. Only
-// the assistant's answers and their end markers are scored.
+// Markers are added tokens of the tokenizer. They are not recognized in the text of a message, so a user cannot write one. Only the
+// assistant's answers and their end markers are scored.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -41,8 +41,8 @@ struct Message {
 };
 
 // The messages of {"messages": [{"role": "user", "content": "..."}, ...]}. An answer with "weight": 0 or "train": false is read but not
-// learned. Errors, with the message number from 1: the line is not such an object, or has no message; a role, content or weight is invalid;
-// there are tools.
+// learned. Errors, with the message number from 1: the line is not such an object, has no message, or has tools; a role, content or weight
+// is invalid.
 std::vector<Message> read_messages(std::string_view line);
 // Keys of messages, and those keys of the line with a meaning for training, that read_messages ignores. Keys with null or empty values are
 // omitted.

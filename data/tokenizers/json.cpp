@@ -1,5 +1,5 @@
 // Reads and writes tokenizer.json: Hugging Face's format, and ricci's own for tokenizers that it cannot describe. Written members keep
-// their order: shards and checkpoints contain a hash of the text.
+// their order, on which the hash in shards and checkpoints depends.
 #include <algorithm>
 #include <tuple>
 
@@ -22,7 +22,7 @@ std::string get_text(const Json& object, const char* key, const std::string& oth
 // The type of a component such as the pre_tokenizer; empty if it is null.
 std::string get_type(const Json& component) { return get_text(component, "type"); }
 
-// The parts of a Sequence under this key; otherwise the component as the only part, or no parts if it is null.
+// The parts of a Sequence under this key, or the single component; empty if it is null.
 Json parts_of(const Json& component, const char* key) {
   if (component.is_null()) return Json::array();
   return get_type(component) == "Sequence" ? member(component, key) : Json::array({component});
@@ -74,8 +74,8 @@ BpeTokenizer::Pair read_merge(const Json& merge, size_t rank) {
   return {joined.substr(0, blank), joined.substr(blank + 1)};
 }
 
-// The token that a template puts before every text, or empty. The template can be part of a sequence of components. Tokens after a text are
-// ignored: the end of documents is a setting of the run.
+// The token that a template puts before every text, or empty. The template can be part of a sequence of components. Ignores tokens after a
+// text: the run sets the end of documents.
 std::string find_first(const Json& post_processor) {
   for (const Json& each : member(post_processor, "processors"))
     if (const std::string piece = find_first(each); !piece.empty()) return piece;

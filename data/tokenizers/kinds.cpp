@@ -31,7 +31,7 @@ constexpr TokenizerKind kKinds[] = {
     {"bpe", true, true, "vocab min-count special split", train_bpe},
 };
 
-// Cuts plain texts: their characters are counted while they are collected.
+// Cuts plain texts, with their characters counted during collection.
 Trained make_char_tokenizer(std::vector<Documents>& sources, double train_fraction, bool has_line_end) {
   CharacterSet characters;
   for (Documents& source : sources) {
@@ -43,7 +43,7 @@ Trained make_char_tokenizer(std::vector<Documents>& sources, double train_fracti
   return std::make_shared<CharTokenizer>(characters.sorted());
 }
 
-// The characters before the cut of a plain text; an uncut text is cut first. Otherwise the first documents, as Tokens::split divides them.
+// The characters before the cut of a plain text, after cutting it if necessary; else the first documents, as in Tokens::split.
 Documents training_part(Documents& documents, double train_fraction) {
   if (documents.is_text() && documents.cut == 0) cut_text(documents, train_fraction);
   Documents part = documents;

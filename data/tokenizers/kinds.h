@@ -1,4 +1,4 @@
-// The table of tokenizers lists every kind with its name and training. A recipe names a kind or a file: make_tokenizer makes the kind from
+// The table of tokenizers lists every kind with its name and training. A recipe names a kind or a file. make_tokenizer makes the kind from
 // texts, read_tokenizer reads the file.
 #pragma once
 #include <cstdint>
@@ -17,7 +17,7 @@ struct TokenizerKind {
   bool takes_eos;       // <eos> can be added to its vocabulary
   bool needs_size;      // its vocabulary size must be given
   const char* options;  // the options of ricci tokenize train that this kind reads, without dashes
-  // Null for char: it uses the characters of all texts.
+  // Null for char, made from the characters of all texts.
   std::shared_ptr<const Tokenizer> (*train)(const std::vector<Documents>& training_parts, const TrainingOptions& options);
 };
 

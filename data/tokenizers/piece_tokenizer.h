@@ -96,8 +96,8 @@ class PieceTokenizer : public Tokenizer {
   // This model with a different vocabulary and added tokens. The caller keeps all tokens that the model needs. Error: the token of a byte
   // is missing.
   virtual std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const = 0;
-  // This tokenizer without added tokens, except the token for unknown text; other ids stay. It encodes message texts: a user must not be
-  // able to write a marker. Error: an added token is also the token of a byte.
+  // This tokenizer without added tokens, except the token for unknown text; other ids stay. It encodes message texts, so a user cannot
+  // write a marker. Error: an added token is also the token of a byte.
   std::shared_ptr<const PieceTokenizer> without_added() const;
 
  protected:

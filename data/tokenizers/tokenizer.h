@@ -1,5 +1,5 @@
-// Text to token ids and back. Ids are 0 ... vocab_size() - 1. A tokenizer can put a token such as <eos> after every line or document:
-// without it a model cannot learn where documents end, and never stops writing.
+// Text to token ids and back. Ids are 0 ... vocab_size() - 1. A tokenizer can put a token such as <eos> after every line or document.
+// Without it a model never learns to stop.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -60,8 +60,8 @@ class Tokenizer {
   // The text of the ids. It can end inside a character. Error: an id is outside the vocabulary; the message has its index.
   std::string decode(std::span<const int64_t> ids) const;
 
-  // Decodes token by token, for text that is shown while a model writes it. Returns the text that is certain after this id: the bytes of a
-  // character come together. Error: the id is outside the vocabulary.
+  // Decodes token by token, for text that is shown while a model writes it. Returns the text that is certain after this id, in full
+  // characters. Error: the id is outside the vocabulary.
   std::string decode_next(int64_t id, DecodeState& state) const;
   // The state after ids that are already shown, such as a prompt.
   DecodeState state_after(std::span<const int64_t> ids) const;
@@ -129,8 +129,8 @@ std::string end_of_text(const Tokenizer& tokenizer);
 std::vector<std::pair<int64_t, int64_t>> match_tokens(const Tokenizer& a, const Tokenizer& b);
 
 // The ids of pieces of documents, with marks().first before each document and append_end() after it. All threads encode parts of the
-// pieces. The ids do not depend on the number of threads: a text is divided only where its two sides can be encoded separately. Error: the
-// first in the order of the pieces.
+// pieces. A text is divided only where its two sides can be encoded separately, so the ids do not depend on the number of threads. Error:
+// the first in the order of the pieces.
 std::vector<std::vector<int64_t>> encode(const Tokenizer& tokenizer, std::span<const DocumentPiece> pieces);
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// Classes of characters and normalization from ICU: the tables of the Unicode standard define tokenizers. Texts must be valid UTF-8.
+// Classes of characters and normalization from ICU, by the tables of the Unicode standard. Texts must be valid UTF-8.
 #pragma once
 #include <cstdint>
 #include <string>

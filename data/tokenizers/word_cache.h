@@ -1,4 +1,4 @@
-// Caches the ids of words: a text repeats few words often. The cache never changes the ids.
+// Caches the ids of words that repeat. The cache never changes the ids.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -85,7 +85,7 @@ class WordCache {
   std::vector<Slot> slots_ = std::vector<Slot>(size_t{1} << bits_);
 };
 
-// Each tokenizer has a number: a thread has one cache, and checks that it belongs to this tokenizer.
+// Each tokenizer has a number. A thread has one cache, and checks that it belongs to this tokenizer.
 class WordCacheOwner {
  public:
   // This thread's cache, emptied if a different tokenizer used it.

@@ -1,5 +1,5 @@
-// A body turns token embeddings into the input of the model's last linear map. Families differ only in the body: the embedding before it
-// (Shell) and the map after it (Output) are shared. A Stack is a body. A body is a struct with
+// A body turns token embeddings into the input of the model's last linear map. Families differ only in the body. They share the embedding
+// before it (Shell) and the map after it (Output). A Stack is a body. A body is a struct with
 //   body(e_bcd, lengths_b)   full sequences -> h_bcd; lengths_b as in Batch
 //   positions()              rows added to the embeddings; empty if the body adds positions itself, or uses none
 //   State                    its memory of earlier tokens; make_state(batch, dtype, device) makes an empty one
@@ -92,7 +92,7 @@ struct Output {
   Tensor loss(const Arg& x_bcd, const Table& tok, const Tensor& targets_bc) const {
     const int64_t rows = targets_bc.size();
     const Arg bias_v = head.bias,
-              w_vd = weight(tok);  // named: a compiler chooses the order of arguments, and so of the tape
+              w_vd = weight(tok);  // named: the order of arguments, and so of the tape, is unspecified
     return classifier_loss(reshape(x_bcd, {rows, x_bcd.shape()[2]}), w_vd, bias_v, targets_bc.reshaped({rows}));
   }
 

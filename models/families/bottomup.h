@@ -16,8 +16,8 @@ struct BottomUpConfig {
   bool chain = true;
 };
 
-// Tokens attend to the complete cells of the coarse scales, each head to one scale, without a feed-forward map. kv_heads, head_width,
-// qk_norm and rope affect only the stacks: here queries are tokens and keys are cells.
+// Tokens attend to the complete cells of the coarse scales, each head to one scale, without a feed-forward map. Queries are tokens and keys
+// are cells, so kv_heads, head_width, qk_norm and rope affect only the stacks.
 struct Aggregation {
   // z of the formula.
   Tensor operator()(const Arg& e_bcd, const std::vector<Tensor>& h_s, const Tensor& lengths_b) const {

@@ -1,5 +1,5 @@
-// family: classifier. Token embeddings and a stack of blocks as in a decoder, but without a mask: the full document is known. A linear map
-// gives the class logits at every position, then their mean:
+// family: classifier. Token embeddings and a stack of blocks as in a decoder, but without a mask. A linear map gives the class logits at
+// every position, then their mean:
 //   logits_bk = mean over the real positions c of (stack(embed(ids))_bcd W_kd^T + bias_k),      k: the classes
 #pragma once
 #include "core/dims.h"

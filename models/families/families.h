@@ -1,4 +1,4 @@
-// The list of families. A run file chooses one by name. To add a family, write its header and append its name here: keys, checks, help,
+// The list of families. A run file chooses one by name. To add a family, write its header and append its name here. Keys, checks, help,
 // checkpoints, decoding and inspection iterate over the list.
 #pragma once
 #include <vector>

@@ -1,4 +1,4 @@
-// The concept of a family: the structure of a complete model. Families are types in a list: each is compiled once, and a run file chooses
+// The concept of a family: the structure of a complete model. Families are types in a list. Each is compiled once, and a run file chooses
 // one. In reading order:
 //   body.h                      a body, and the embedding before and the map after it
 //   language_model.h            a body that predicts the next token; the family decoder

@@ -72,7 +72,7 @@ template <Body B> struct LanguageModel : Shell<B> {
   }
   Tensor loss_of(Tensor h_bcd, const Tensor& targets_bc) const {
     if (scored_from() == 0) return output.loss(h_bcd, tok, targets_bc);
-    h_bcd = scored(h_bcd);  // frees the full tensor: the loss needs memory
+    h_bcd = scored(h_bcd);  // frees the full tensor before the loss allocates
     return output.loss(h_bcd, tok, scored(targets_bc));
   }
 };

@@ -33,7 +33,7 @@ template <class F> void each_prediction(const Tensor& logits, const Tensor& targ
 int64_t whole(double count) { return static_cast<int64_t>(count); }
 
 // Calls nats_of(batch) for the mean nats of each batch of this rank; returns the mean over all scored targets, and their count. Each value
-// comes from one rank, and every rank adds the values in batch order: a different order would change bits.
+// comes from one rank, and every rank adds the values in batch order, so the bits do not depend on the ranks.
 template <class NatsOf>
 Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks, bool (*stop)(),
     const NatsOf& nats_of) {

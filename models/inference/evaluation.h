@@ -1,5 +1,5 @@
-// Evaluation: the mean negative log likelihood of a text or of single tokens, and counts of right predictions. Means are over tokens, not
-// over batches: the last batch can be shorter.
+// Evaluation: the mean negative log likelihood of a text or of single tokens, and counts of right predictions. The last batch can be
+// shorter, so means are over tokens, not over batches.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -75,8 +75,8 @@ struct Evaluation {
   // True if every target is scored. If false, the nats are not for the full text.
   bool of_whole_text() const { return tokens == targets; }
 
-  // Nats per byte or word: nats per token of different tokenizers cannot be compared. The first token of a text is never predicted, but its
-  // bytes and words are included.
+  // Nats per byte or word, comparable between tokenizers. The first token of a text is never predicted, but its bytes and words are
+  // included.
   double bits_per_byte(int64_t bytes) const { return nats() / std::log(2.0) / static_cast<double>(bytes); }
   double word_perplexity(int64_t words) const { return std::exp(nats() / static_cast<double>(words)); }
 
@@ -89,8 +89,8 @@ using BatchOf = std::function<Batch(int64_t index)>;
 using AfterBatch = std::function<void(int64_t done)>;
 
 // Calls batch(0) .. batch(count - 1) once each. Nothing is recorded, dropout is off. Multiple ranks share the batches (batch i belongs to
-// rank i mod R), and all get the result of a single process, bit for bit. Once stop() returns true on one rank, all are stopped: no rank
-// has the complete sum. A classifier is scored by documents, and Evaluation::confusion counts its predictions. Error: no token is scored.
+// rank i mod R), and all get the result of a single process, bit for bit. Once stop() returns true on one rank, all are stopped without a
+// result. A classifier is scored by documents, and Evaluation::confusion counts its predictions. Error: no token is scored.
 Evaluation evaluate(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch = {},
     Ranks& ranks = Ranks::alone(), bool with_predictions = false, bool (*stop)() = nullptr);
 
@@ -104,7 +104,7 @@ std::vector<double> token_nats(const Model& model, const Batch& batch);
 // The first scored position of a sequence of `context` tokens.
 int64_t first_scored(const Model& model, int64_t context);
 
-// The number of sequences of `context` tokens to compute at a time, 1 .. 32. Their logits have at most 2^25 elements: the logits of a full
+// The number of sequences of `context` tokens to compute at a time, 1 .. 32. Their logits have at most 2^25 elements. The logits of a full
 // batch would be most of an evaluation's memory.
 int64_t rows_at_once(const Model& model, int64_t context);
 

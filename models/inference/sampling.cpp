@@ -23,8 +23,8 @@ struct Candidate {
   double logit;
 };
 
-// The tokens that can be sampled, most probable first, equal ones in id order. Only the tokens that at() asks for are sorted: most samples
-// are among the first tokens, and sorting a full vocabulary takes longer than a small model.
+// The tokens that can be sampled, most probable first, equal ones in id order. Only the tokens that at() asks for are sorted. Most samples
+// are among the first, and sorting a full vocabulary takes longer than a small model.
 class Ranking {
  public:
   Ranking(std::span<const double> logits_v, const Sampling& s) : temperature_(s.temperature) {
@@ -153,7 +153,7 @@ void Continuation::draw(int64_t count, const UseOfToken& use) {
     const size_t vocab = static_cast<size_t>(logits_sv.size()) / texts_s_.size(),
                  drawable = sampling_.vocab > 0 ? std::min(vocab, static_cast<size_t>(sampling_.vocab)) : vocab;
     for (size_t s = 0; s < texts_s_.size(); ++s) {
-      // Finished texts are continued and their tokens ignored: all texts of a batch have one length.
+      // All texts of a batch have one length: finished texts are continued and their tokens ignored.
       const std::span<const double> logits_v(logits_sv.data<double>() + s * vocab, vocab);
       texts_s_[s].push_back(draw_token(logits_v.first(drawable), sampling_, static_cast<uint64_t>(drawn_), s));
       if (unfinished_s[s] && !use(static_cast<int64_t>(s), texts_s_[s].back(), logits_v)) {

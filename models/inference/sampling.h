@@ -46,7 +46,7 @@ int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, u
 double log_probability(std::span<const double> logits_v, int64_t token);
 
 // Continues `prompt` by `count` tokens. Each is given to `use` immediately, until use returns false. When the context is full, its later
-// half is read again and generation continues: dropping one token at a time would need a full forward per token. `context` is the largest
+// half is read again and generation continues. (Dropping one token at a time would need a full forward per token.) `context` is the largest
 // number of tokens that a sampled token depends on; 0 means the model's context. Nothing is recorded, dropout is off. Errors: the prompt is
 // empty; the context is below 0 or longer than the model's.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,

@@ -2,7 +2,7 @@
 //   pre:   x += drop(mix(ln1(x)));            x += drop(fc_out(act(fc(ln2(x)))))
 //   post:  x = ln1(x + drop(mix(x)));         x = ln2(x + drop(fc_out(drop(act(fc(x))))))
 // gated: fc gives gate | up, and act(gate) up replaces act(fc(x)).
-// The residual of pre, the default, is a plain sum: gradients reach every depth unchanged.
+// The residual of pre, the default, is a plain sum. Gradients reach every depth unchanged.
 #pragma once
 #include <optional>
 #include <vector>
@@ -49,7 +49,7 @@ inline void visit_fields(BlockConfig& c, const Fields& field) {
   field("gated", c.gated, "half of fc's columns gate the other half by their activation, as in SwiGLU with silu (preset)").follows();
 }
 
-// The residual stream is x plus a branch that is added later: one kernel computes the sum and its norm. An empty branch is zero.
+// The residual stream is x plus a branch that is added later, so one kernel computes the sum and its norm. An empty branch is zero.
 struct Residual {
   Tensor x, branch;
 };

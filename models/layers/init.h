@@ -26,8 +26,8 @@ struct MapInit {
 inline Init normal_init(double deviation) { return {Init::Kind::normal, deviation}; }
 inline Init uniform_init(double bound) { return {Init::Kind::uniform, bound}; }
 
-// In gpt and llama every weight is N(0, 0.02), and biases are 0. The weights of a map into the residual are divided by sqrt(2 layers): each
-// of the 2 layers branches adds variance to it. In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)), except as noted here.
+// In gpt and llama every weight is N(0, 0.02), and biases are 0. Each of the 2 layers branches adds variance to the residual, so the
+// weights of maps into it are divided by sqrt(2 layers). In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)), except as noted here.
 struct InitialWeights {
   Preset preset = Preset::gpt;
   int64_t layers = 1;
@@ -56,7 +56,7 @@ struct InitialWeights {
 // Samples the values of a parameter by its `init`, f32 on the CPU, with the random values of its path.
 void draw(Parameter& parameter, uint64_t seed);
 
-// Samples every parameter of a module by its path in it. The path is then empty: it differs in the containing module.
+// Samples every parameter of a module by its path in it, then clears the path. It differs in the containing module.
 template <class Module> void draw_parameters(Module& owner, uint64_t seed) {
   for (Parameter* p : parameters_of(owner)) {
     draw(*p, seed);

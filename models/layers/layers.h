@@ -1,6 +1,6 @@
 // The layers of all families. Members are parameters, operator() is the formula, and visit() names the parameters. A layer made with a seed
 // samples its initial values immediately, f32 on the CPU; two layers need two seeds. The layers of a Model are made with an Init or a
-// MapInit instead: Model::init samples all parameters by their paths (models/layers/init.h).
+// MapInit instead, and Model::init samples all parameters by their paths (models/layers/init.h).
 #pragma once
 #include <concepts>
 
@@ -33,7 +33,7 @@ struct Linear {
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
-// The largest size in a model's config: the product of two must fit into 64 bits.
+// The largest size in a model's config. The product of two fits into 64 bits.
 inline constexpr int64_t kLargestSize = INT32_MAX;
 
 enum class NormKind : uint8_t {

@@ -53,7 +53,7 @@ inline void visit_fields(NoKeys&, const Fields&) {}
 //   warning(config, shape)   a line about a config that works but surprises, or an empty string
 //   each_visibility(f)  for attention: f(first head, heads, their visible keys) for its heads
 //   forms()             the matrices of its scores (models/layers/watch.h)
-//   metric_maps(x_bcd)  if its scores come from a metric: {q, p}, the maps of x whose products are the scores
+//   metric_maps(x_bcd)  if its scores come from a metric: {q, p}, the maps of x that are multiplied to the scores
 template <class M>
 concept Mixer = requires(const M m, M changed, const Arg& x_bcd, const Tensor& lengths_b, typename M::Cache& cache,
     const typename M::Config& config, const MixerShape& shape, Dtype dtype, Device device) {

@@ -1,4 +1,4 @@
-// Rotary positions of a stack (ops/rotary/rotary.h): the table of cosines and sines that its blocks share. It grows with the positions: the
+// Rotary positions of a stack (ops/rotary/rotary.h): the table of cosines and sines that its blocks share. It grows with the positions. The
 // table of a context of 131,072 would be larger than the cache of a short text.
 #pragma once
 #include <algorithm>
@@ -28,7 +28,7 @@ class RotaryTable {
  private:
   RotaryFrequencies frequencies_;
   int64_t ctx_;
-  std::vector<Tensor> tables_;  // shorter ones stay: a recorded step (cuda/device/graph.h) can use them
+  std::vector<Tensor> tables_;  // shorter ones stay; a recorded step (cuda/device/graph.h) can use them
   std::mutex mutex_;
 };
 

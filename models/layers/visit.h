@@ -40,7 +40,7 @@ template <class Leaf, class Module, class F> void each(Module& owner, const std:
   owner.visit(Visitor<Leaf, F>{prefix, f});
 }
 
-// The leaves of a const module are const. (Visit lines are not const: most calls change the members.)
+// The leaves of a const module are const. (Visit lines are not const. Most calls change the members.)
 template <class Leaf, class Module, class F> void each(const Module& owner, const std::string& prefix, const F& f) {
   each<Leaf>(const_cast<Module&>(owner), prefix, [&f](const std::string& path, const Leaf& leaf) { f(path, leaf); });
 }

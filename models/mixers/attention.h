@@ -1,5 +1,5 @@
 // The common part of mixers with a softmax over visible positions: heads, a window, padding, dropout of weights, and the cache. Such a
-// mixer is Attention<Projection>. The projection is only the formula: full sequences and decoding pass it different attention functions.
+// mixer is Attention<Projection>. The projection is only the formula. Full sequences and decoding pass it different attention functions.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -79,9 +79,9 @@ template <class Projection> struct Attention : Projection {
     const Tensor k_bnsk = room();
     return {k_bnsk, Projection::values_are_keys() ? k_bnsk : room()};
   }
-  // With a window the cache holds twice the window: a call with multiple positions needs the windows of all of them.
+  // With a window the cache holds twice the window. A call with multiple positions needs the windows of all of them.
   int64_t slots() const { return std::min(ctx, 2 * sees.most); }
-  // A longer cache grows with the positions: a short text must not need the memory of a context of 131,072.
+  // A longer cache grows with the positions, so a short text does not need the memory of a context of 131,072.
   static constexpr int64_t kFirstSlots = 2048;
   void make_room(Cache& cache, int64_t positions) const {
     const Tensor k_bnsk = cache.k_bnsk;

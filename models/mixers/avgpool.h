@@ -1,5 +1,5 @@
-// The mixer `avgpool`: the mean over a window of positions minus the position itself (PoolFormer, Yu et al. 2022). It has no parameters:
-// the paper shows with it how much of a transformer is the block and not the attention. The residual adds x again, hence the difference.
+// The mixer `avgpool`: the mean over a window of positions minus the position itself (PoolFormer, Yu et al. 2022). The residual adds that
+// position again. There are no parameters. The paper shows with it how much of a transformer is the block and not the attention.
 #pragma once
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // level r:
 //   c <- sigmoid(Linear1(x));   V <- Linear2(x)
 //   for r = 0 .. R - 1:   V <- V + c[r] * shift_right(V, 2^r)         (zeros come in from the left)     return Linear3(V)
-// R = log2(positions) steps reach every earlier position: each step doubles the distance. Attention needs all pairs instead. Heads are
+// Each step doubles the distance, so R = log2(positions) steps reach every earlier position. Attention needs all pairs instead. Heads are
 // slices of the width. With share_heads all heads share their weights, applied to each slice of x; without, the three maps use the full
 // width.
 #pragma once
@@ -41,7 +41,7 @@ struct DispatcherConfig {
 struct Dispatcher {
   using Config = DispatcherConfig;
 
-  // Lengths are not needed: padding comes last, and a position depends only on earlier ones.
+  // Ignores lengths: padding comes last, and a position depends only on earlier ones.
   Tensor operator()(const Arg& x_bcd, const Tensor&) const {
     return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
       return watched_shift_and_sum(this, v_bcd, coef_bcx, {config.heads, Training::active() ? dropout : 0, config.drop_level0});
@@ -124,7 +124,7 @@ static_assert(Mixer<Dispatcher>);
 }  // namespace ricci
 
 // The levels r = 0, 1, 2 for eight positions. An arrow a -> b adds c_b[r] times the value of position a, after level r - 1, to the value of
-// position b. (0..3) are the inputs that a value depends on after the level: each level doubles their number.
+// position b. (0..3) are the inputs that a value depends on after the level. Each level doubles their number.
 //
 //   r = 0   0->1     1->2     2->3     3->4     4->5     5->6     6->7        (0) (0..1) (1..2) (2..3) (3..4) (4..5) (5..6) (6..7)
 //   r = 1   0->2     1->3     2->4     3->5     4->6     5->7                 (0) (0..1) (0..2) (0..3) (1..4) (2..5) (3..6) (4..7)

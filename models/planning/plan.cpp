@@ -75,7 +75,7 @@ struct Setup {
   }
 };
 
-// Notes the peaks. Gradients, activations and buffers are included only after begin_steps(): until then new parameters have no holder.
+// Notes the peaks. Gradients, activations and buffers are included only after begin_steps(). Until then new parameters have no holder.
 class PeakNotes {
  public:
   PeakNotes(Device device, StepMemory& memory, bool by_use = true)

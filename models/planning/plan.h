@@ -1,4 +1,4 @@
-// Predicts the memory and work of a training step by a dry run (core/memory/dry_run.h) of the step itself: a formula per layer would be
+// Predicts the memory and work of a training step by a dry run (core/memory/dry_run.h) of the step itself. A formula per layer would be
 // wrong as soon as a model, op or kernel changes.
 #pragma once
 #include <cstdint>
@@ -25,7 +25,7 @@ struct StepShape {
   int64_t sequences = 1, context = 1, micro_batches = 1;
   Dtype dtype = Dtype::f32;  // weights and activations
   bool recompute_blocks = false;
-  Device device = Device::cpu;              // cuda is planned on cuda_emulated: both run the same kernels
+  Device device = Device::cpu;              // cuda is planned on cuda_emulated, with the same kernels
   std::function<void(Model&)> freeze = {};  // sets Parameter::frozen
   bool cuda_graph = false;                  // the step is recorded (StepGraph)
   int64_t ranks = 1;                        // ranks that share the micro-batches
@@ -42,7 +42,7 @@ struct StepMemory {
 
 struct Plan : StepMemory {
   // On the CPU: the most memory of the process in a step, including freed blocks kept for tensors of the same size and the threads' buffers
-  // (core/memory/scratch.h). On a GPU: the peak plus the block of a recorded step: the driver's pool keeps the memory of earlier steps.
+  // (core/memory/scratch.h). On a GPU: the peak plus the block of a recorded step. The driver's pool keeps the memory of earlier steps.
   int64_t process = 0;
   int64_t recorded = 0;  // bytes of that block (Graph::bytes)
   int64_t summed = 0;    // bytes of gradients summed over ranks; 0 for one rank
@@ -59,7 +59,7 @@ struct Plan : StepMemory {
 };
 
 // With multiple ranks the plan is for a rank with the most micro-batches; nothing is communicated. Without by_use it lacks at_peak,
-// gradients, working and kept: they look at all tensors at each request, in time quadratic in the layers. Errors: as for Model, Optimizer
+// gradients, working and kept. They look at all tensors at each request, in time quadratic in the layers. Errors: as for Model, Optimizer
 // and TrainStep; the context is longer than the model's; there are fewer micro-batches than ranks.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, bool by_use = true);
 

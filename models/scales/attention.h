@@ -1,5 +1,5 @@
-// Attention from tokens to cells, with the heads divided among the scales: one head cannot attend to near tokens in detail and far ones
-// coarsely. The keys of a head of scale s are the cells of that scale:
+// Attention from tokens to cells, with the heads divided among the scales, some near and in detail, some far and coarse. The keys of a head
+// of scale s are the cells of that scale:
 //   q = Wq x,   k = Wk cells_s,   v = Wv cells_s   (its rows of the matrices),   y = merge(p v) W_proj^T
 // A head outputs zeros while its scale has no complete cell.
 #pragma once

@@ -1,5 +1,5 @@
 // From a sequence to a coarser one (Downsample) and back (Upsample). The coarser one has a vector only for complete cells of `size`
-// positions: an incomplete cell would change with the next token. As in the multi-scale paper it is a mean, an elementwise maximum, or a
+// positions. An incomplete cell would change with the next token. As in the multi-scale paper it is a mean, an elementwise maximum, or a
 // causal convolution with the cell as stride:
 //   y_bjd = bias_d + sum over i, q of weight_diq x_b((j+1) size - K + q)i,   zero before the sequence
 #pragma once

@@ -1,4 +1,4 @@
-// An optimizer for a list of parameters. It updates all of them in one call: hundreds of small kernels would take longer to launch than to
+// An optimizer for a list of parameters. It updates all of them in one call. Hundreds of small kernels would take longer to launch than to
 // run.
 //   Optimizer optimizer(model.parameters(), config);
 //   optimizer.step(lr);                  reads and clears every Parameter::grad
@@ -79,7 +79,7 @@ class Optimizer final : public MemoryHolder {
   void begin_step(double learning_rate);
   Tensor update(double clip, const Tensor& loss);
 
-  // Steps since the state was zero. They are part of the state: Adam's bias correction depends on them.
+  // Steps since the state was zero. They are part of the state. Adam's bias correction depends on them.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps);  // after loading a state; error: a negative value
 

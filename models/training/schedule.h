@@ -1,5 +1,5 @@
-// The learning rate as a function of the step, counted from 0. It warms up: Adam's moments are initially means over few gradients. It
-// falls: at a constant rate the weights keep jumping around the minimum.
+// The learning rate as a function of the step, counted from 0. It warms up while Adam's moments are means over few gradients. Its fall
+// stops the weights from jumping around the minimum.
 //   warm-up:       lr (step + 1) / (warmup + 1)                                                 step < warmup, all kinds
 //   constant:      lr
 //   linear:        lr + p (min_lr - lr),    cosine: min_lr + (lr - min_lr) (1 + cos(pi p)) / 2

@@ -1,4 +1,4 @@
-// A training step as one launch of a CUDA graph (cuda/device/graph.h): a small model's step is hundreds of kernels, each shorter than its
+// A training step as one launch of a CUDA graph (cuda/device/graph.h). A small model's step is hundreds of kernels, each shorter than its
 // launch. The first step runs normally and allocates everything; the second is measured and the third recorded. Every step overwrites the
 // same input and result tensors. A step has the same bits as without a graph.
 #pragma once
@@ -15,7 +15,7 @@ class StepGraph {
  public:
   explicit StepGraph(Device device) : graph_(device), first_stream_({}, Dtype::i64, device) {}
 
-  // A state with the same random numbers that reads its first stream from device memory: a recorded kernel repeats its arguments.
+  // A state with the same random numbers that reads its first stream from device memory. A recorded kernel repeats its arguments.
   RandomState in_memory(const RandomState& random) const;
 
   // Returns the results of compute(batches, weights). It must do the same at every call: values that change between steps, and results that

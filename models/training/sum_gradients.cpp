@@ -9,7 +9,7 @@
 namespace ricci {
 namespace {
 
-// Takes a parameter's gradient, or zeros, as a tensor with unshared memory: the tape can give one tensor to two parameters, and their sums
+// Takes a parameter's gradient, or zeros, as a tensor with unshared memory. The tape can give one tensor to two parameters, and their sums
 // would be added twice.
 Tensor take_gradient(const Parameter& p, Dtype dtype) {
   if (!p.grad) return zeros(p.value.shape(), dtype, p.value.device());

@@ -1,5 +1,5 @@
 // Data parallelism: each rank computes its own micro-batches, and this sums the loss and the gradients over all ranks, with the same bits
-// on every rank. It is one sum: each message waits for the slowest rank. The gradients are summed in their own memory: packing them into
+// on every rank. Each message waits for the slowest rank, so it is one sum. The gradients are summed in their own memory. Packing them into
 // one tensor took 5% of a step of GPT-2 124M on two ranks, and doubled the gradient memory.
 #pragma once
 #include <vector>

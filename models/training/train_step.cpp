@@ -1,6 +1,5 @@
 // One training step: forward_backward() computes the gradient, run_unless() adds the sum over ranks, the clipping and the update. The loss
-// and the norm stay on the device until the end: waiting would leave a GPU idle. With cuda_graph the step is captured once and replayed
-// (graph_).
+// and the norm stay on the device until the end, so a GPU never waits. With cuda_graph the step is captured once and replayed (graph_).
 #include "models/training/train_step.h"
 
 #include <cmath>
@@ -27,8 +26,8 @@ std::vector<Batch> on_device(std::vector<Batch> batches, Device device) {
 
 }  // namespace
 
-// One tape per micro-batch limits the memory of activations to one: gradients add up in Parameter::grad. Each loss is a mean over its
-// tokens, so its weight is its share of the step's tokens.
+// One tape per micro-batch limits the memory of activations. Gradients add up in Parameter::grad. Each loss is a mean over its tokens, so
+// its weight is its share of the step's tokens.
 Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batches, const std::vector<Tensor>& weights, RandomState random,
     const TapeOptions& options) {
   const Training training;
@@ -82,7 +81,7 @@ TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const Tr
   graph_ = std::make_unique<StepGraph>(device);
 }
 
-// Every step has different random numbers: dropout uses the streams from step * 2^32.
+// Every step has different random numbers. Dropout uses the streams from step * 2^32.
 RandomState TrainStep::random_state_at(int64_t step) const {
   return {options_.seed, static_cast<uint64_t>(step) << 32, static_cast<uint64_t>(options_.first_micro_batch)};
 }

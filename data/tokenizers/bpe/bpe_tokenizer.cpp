@@ -30,7 +30,8 @@ Merges::Merges(std::vector<Merge> merges) : merges_(std::move(merges)) {
   slots_.resize(places);
   for (size_t rank = 0; rank < merges_.size(); ++rank) {
     const Merge& merge = merges_[rank];
-    slots_[find_slot(merge.left, merge.right)] = {as_pair(merge.left, merge.right), static_cast<uint32_t>(rank)};  // duplicate: last
+    // A duplicate pair keeps its last rank.
+    slots_[find_slot(merge.left, merge.right)] = {as_pair(merge.left, merge.right), static_cast<uint32_t>(rank)};
   }
 }
 
@@ -134,7 +135,7 @@ std::function<std::string(std::string_view, int64_t, bool)> normal_form_of(const
   return [prepends](std::string_view text, int64_t, bool starts) { return with_underscores(text, prepends && starts); };
 }
 
-// A word with underscores: they come first, and the next one ends it.
+// The end of a word: leading underscores, then everything up to the next one.
 size_t underscore_end(std::string_view text, size_t position) {
   while (text.substr(position).starts_with(kUnderscore)) position += kUnderscore.size();
   return std::min(text.find(kUnderscore, position), text.size());

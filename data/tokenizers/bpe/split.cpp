@@ -45,7 +45,7 @@ inline size_t run_end(std::string_view text, size_t position, uint8_t kind) {
   return position;
 }
 
-// The end of a contraction whose apostrophe is at `position`, or `position` itself.
+// The end of the contraction with its apostrophe at `position`, or `position` itself.
 size_t contraction_end(std::string_view text, size_t position, bool any_case) {
   const auto letter = [&](size_t i) {
     const char c = i < text.size() ? text[i] : ' ';

@@ -1,5 +1,5 @@
 // Byte-level BPE divides a text into words before it merges bytes. Tokenizer files define words by a regular expression. Each known one is
-// recognized by its text and matched by its own function: a general matcher would be many times slower. An invalid byte is a character that
+// recognized by its text and matched by its own function, many times faster than by a general matcher. An invalid byte is a character that
 // is neither letter, number nor space.
 #pragma once
 #include <cstddef>

@@ -13,7 +13,7 @@
 namespace ricci {
 namespace {
 
-// ---- Counting words: a text has far fewer distinct words than characters
+// ---- Counting words. A text has far fewer distinct words than characters.
 
 struct WordHash {
   using is_transparent = void;  // finds known words without a copy
