@@ -178,7 +178,7 @@ bool DocumentReader::next_line() {
     record_place_ = format_message("{}:{}", {name_, line_ + 1});
     line_ += 1 + std::count(line.begin(), line.end(), '\n');
     if (line.size() > kMaxLine)
-      fail("{}: a line of more than {} bytes{}", {record_place_, kMaxLine, format_.quote ? ", or a quote that is not closed" : ""});
+      fail("{}: the line has more than {} bytes{}", {record_place_, kMaxLine, format_.quote ? ", or a quote is not closed" : ""});
     used_ += line.size() + has_end;
     if (line.find_first_not_of(" \t") == line.npos) continue;
     const DocumentOptions& options = documents_.options;
@@ -234,7 +234,7 @@ std::string note_on_keys(const Documents& documents) {
   std::vector<std::string> quoted;
   for (const std::string& key : keys) quoted.push_back(quoted_json(key));
   if (keys.empty()) return "";
-  return format_message("{}: keys that have no effect: {}", {documents.files.name(), one_line(join(quoted, ", ", ", "))});
+  return format_message("{}: these keys have no effect: {}", {documents.files.name(), one_line(join(quoted, ", ", ", "))});
 }
 
 }  // namespace

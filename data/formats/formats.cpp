@@ -65,7 +65,8 @@ void check(const DocumentOptions& o) {
         {o.text_field.empty() ? "label_field" : "text_field", list_of_formats(&FormatTraits::has_fields, " and ")});
   if (o.label_field.empty() && o.classes > 0) fail("classes, labels: are given, but label_field is not");
   if (!o.label_field.empty() && o.classes == 0) fail("label_field: is given, but neither classes nor labels are");
-  if (!o.labels.empty() && std::ssize(o.labels) != o.classes) fail("labels: {} names for {} classes", {o.labels.size(), o.classes});
+  if (!o.labels.empty() && std::ssize(o.labels) != o.classes)
+    fail("labels: has {} names, expected one for each of {} classes", {o.labels.size(), o.classes});
   if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
   if (!format.check_field) return;
   format.check_field("text_field", o.text_field);

@@ -15,7 +15,7 @@ namespace {
 std::shared_ptr<const Tokenizer> read_file(TokenizerRecipe recipe) {
   const auto place = look_for_data(recipe.name);
   if (!place)
-    fail("tokenizer: {0} does not exist; ricci tokenize train TEXT -o {0} makes one; the first lines of the run file can have the command",
+    fail("tokenizer: {0} does not exist; ricci tokenize train TEXT -o {0} makes one (the run file can begin with the command)",
         {recipe.name});
   recipe.name = place->string();
   return read_tokenizer(recipe);
@@ -30,7 +30,7 @@ std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TokenizerRecipe& rec
   if (!has_tokenizer(path)) {
     if (is_file) return read_file(recipe);
     if (recipe.name == "byte") return std::make_shared<ByteTokenizer>();
-    fail("tokenizer: {} is made from a text, but {} holds tokens; name the file of the tokenizer that made them", {recipe.name, path});
+    fail("tokenizer: {} is made from a text, but {} contains tokens; name the tokenizer file that made them", {recipe.name, path});
   }
   const auto theirs = tokenizer_of_shards(path);
   if (recipe.name == TokenizerRecipe().name || recipe.name == theirs->name()) return theirs;
@@ -132,7 +132,7 @@ std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe,
   if (recipe.kind()->needs_size && recipe.training.vocab == 0)
     fail("tokenizer: {} needs a vocabulary size, such as model.vocab=4000", {recipe.name});
   if (traits_of(data.texts.at(0).options.format).has_template)
-    fail("tokenizer: {}, but format: messages needs one with the markers of chat: a file, or the tokenizer of init", {recipe.name});
+    fail("tokenizer: {}, but format: messages needs one with chat markers, a file or the tokenizer of init", {recipe.name});
   for (Documents& text : data.texts) text.options.keep_line_ends = recipe.eos != Eos::document;
   return Cache().tokenizer(recipe, data.texts, train_fraction);
 }

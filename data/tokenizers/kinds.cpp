@@ -206,10 +206,10 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const O
   for (const auto& names : kMerges)
     if (path.ends_with(names[0])) return open_merges(path);
   if ((path.ends_with(".txt") || path.ends_with(".bpe")) && !path.ends_with(kVocabTxt))
-    fail("{}: not a tokenizer file; these are tokenizer.json, vocab.bpe, *merges.txt and *vocab.txt", {path});
+    fail("{}: is not a tokenizer file, expected tokenizer.json, vocab.bpe, *merges.txt or *vocab.txt", {path});
   for (const auto& [end, program] : kForeign)
     if (path.ends_with(end))
-      fail("{}: a vocabulary of {}; AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW) of transformers writes a tokenizer.json",
+      fail("{}: is a {} vocabulary; AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW) of transformers writes a tokenizer.json",
           {path, program});
   const std::string text = read_text(path, kMaxTokenizer);
   return about(path, [&] { return path.ends_with(kVocabTxt) ? read_vocab_txt(path, text, options) : tokenizer_from_json(text); });

@@ -57,7 +57,7 @@ template <Body B> struct Shell {
 
  protected:
   void check_positions(int64_t length) const {
-    if (length > ctx) fail("model: {} positions, but the context it was built for is {}", {length, ctx});
+    if (length > ctx) fail("model: the input has {} positions, but the context is {}", {length, ctx});
   }
   // Reads the next positions, in calls of at most positions_at_once(). Returns the input of the last map for the last call.
   Tensor read(const Tensor& ids_bc, State& state) const {

@@ -112,7 +112,7 @@ struct Retina {
     const auto heads = static_cast<size_t>(attention.heads);
     if (attention.window) fail("model.window: {}, but a retina has windows per scale: model.windows", {*attention.window});
     check_reads_cells(attention, keys.embedding.positions);
-    if (count > heads) fail("model.scales: {} scales, but only {} heads to divide among them", {count, heads});
+    if (count > heads) fail("model.scales: has {} scales, expected at most heads = {}", {count, heads});
     check_windows(c.windows, count);
     if (!c.head_groups.empty() && c.head_groups.size() != heads)
       fail("model.head_groups: has {} elements, expected one for each of {} heads", {c.head_groups.size(), heads});
@@ -140,13 +140,13 @@ struct Retina {
  private:
   static void check_windows(const std::vector<Range>& windows, size_t scales) {
     if (windows.empty()) return;
-    if (windows.size() != scales) fail("model.windows: {} windows for {} scales", {windows.size(), scales});
+    if (windows.size() != scales) fail("model.windows: has {} elements, expected one for each of {} scales", {windows.size(), scales});
     for (size_t i = 0; i < scales; ++i) {
       const Range& w = windows[i];
       if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 <= start < end", {w.lo, w.hi});
       if (w.hi > kLargestSize) fail("model.windows: {}, expected {} or less", {w.hi, kLargestSize});
       if (i > 0 && (w.lo < windows[i - 1].lo || w.hi < windows[i - 1].hi))
-        fail("model.windows: {}:{} of a finer scale before {}:{}, expected near windows before far ones",
+        fail("model.windows: {}:{} of a finer scale precedes {}:{}, expected near windows before far ones",
             {windows[i - 1].lo, windows[i - 1].hi, w.lo, w.hi});
     }
   }

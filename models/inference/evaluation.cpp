@@ -91,7 +91,8 @@ double nats_of(const float* logits, int64_t vocab, int64_t target) {
 void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
   const Shape &logits = logits_bcv.shape(), &targets = targets_bc.shape();
   if (logits.rank() != 3 || !(targets == Shape{logits[0], logits[1]}))
-    fail("predictions: logits {} and targets {}, expected [batch context vocabulary] and [batch context]", {show(logits), show(targets)});
+    fail("predictions: logits are {} and targets {}, expected [batch context vocabulary] and [batch context]",
+        {show(logits), show(targets)});
   std::vector<bool> right(static_cast<size_t>(targets[0]), true);  // all targets of the sequence
   each_prediction(logits_bcv, targets_bc, [&](int64_t row, int64_t target, int64_t prediction) {
     ++tokens;
@@ -111,7 +112,7 @@ double Predictions::token_accuracy() const { return ratio(tokens_right, tokens);
 double Predictions::sequence_accuracy() const { return ratio(sequences_right, sequences); }
 
 Confusion::Confusion(int64_t classes) : classes_(classes) {
-  if (classes < 2) fail("confusion: {} classes, expected 2 or more", {classes});
+  if (classes < 2) fail("confusion: classes is {}, expected 2 or more", {classes});
   counts_.resize(static_cast<size_t>(classes * classes));
 }
 
@@ -124,7 +125,7 @@ void Confusion::add(int64_t target, int64_t predicted) {
 void Confusion::add(const Tensor& logits_bk, const Tensor& targets_b) {
   const Shape &logits = logits_bk.shape(), &targets = targets_b.shape();
   if (logits.rank() != 2 || logits[1] != classes_ || !(targets == Shape{logits[0]}))
-    fail("confusion: logits {} and targets {}, expected [batch {}] and [batch]", {show(logits), show(targets), classes_});
+    fail("confusion: logits are {} and targets {}, expected [batch {}] and [batch]", {show(logits), show(targets), classes_});
   each_prediction(logits_bk, targets_b, [&](int64_t, int64_t target, int64_t prediction) { add(target, prediction); });
 }
 
@@ -210,7 +211,7 @@ std::vector<double> token_nats(const Model& model, const Batch& batch) {
   const int64_t vocab = logits.shape()[2], rows = targets.size();
   for (int64_t r = 0; r < rows; ++r)
     if (const int64_t target = targets.data<int64_t>()[r]; target < -1 || target >= vocab)
-      fail("token nats: target {}, expected -1 .. {}", {target, vocab - 1});
+      fail("token nats: a target is {}, expected -1 .. {}", {target, vocab - 1});
   std::vector<double> nats(static_cast<size_t>(rows), std::numeric_limits<double>::quiet_NaN());
   parallel_for(rows, 16, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)

@@ -120,7 +120,7 @@ Continuation::Continuation(const Model& model, int64_t samples, const Sampling& 
   check(sampling);
   if (model.config().traits().objective == Objective::next_cell)
     fail("generate: a coarse model predicts the next tokens, but not their order");
-  if (samples < 1 || samples > kMaxSamples) fail("generate: {} samples, expected 1 to {}", {samples, kMaxSamples});
+  if (samples < 1 || samples > kMaxSamples) fail("generate: samples is {}, expected 1 to {}", {samples, kMaxSamples});
   const int64_t most = model.config().ctx;
   if (context < 0 || context > most) fail("generate: the context is {}, expected 0 to {}", {context, most});
   if (context == 0) context_ = most;

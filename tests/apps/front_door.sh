@@ -119,7 +119,7 @@ refuse 'one among the configs' 1 'cannot read word_levl\.yaml: .*; the nearest r
 rm -r apps
 refuse 'a name of a tokenizer' 1 "tokenizer: expected one of .* or a file, got 'gpt2'; the file of GPT-2 is its tokenizer\.json or vocab\.bpe" train tiny.yaml tokenizer=gpt2
 refuse 'a vocabulary without a size' 1 'tokenizer: bpe needs a vocabulary size, such as model\.vocab=4000' train tiny.yaml tokenizer=bpe
-refuse 'no such vocabulary' 1 'tokenizer: ptb\.json does not exist; ricci tokenize train TEXT -o ptb\.json makes one; the first lines of the run file can' train tiny.yaml tokenizer=ptb.json
+refuse 'no such vocabulary' 1 'tokenizer: ptb\.json does not exist; ricci tokenize train TEXT -o ptb\.json makes one \(the run file can begin with the command\)' train tiny.yaml tokenizer=ptb.json
 for file in $(grep -rlE '^tokenizer: .*\.json' "$root/apps/configs/dispatcher"); do
   holds "the first lines of ${file##*/} have the command" grep -qzP "\n# +ricci tokenize train .* \\\\\n# .* -o $(sed -n 's/^tokenizer: //p' "$file")\n" "$file"
 done

@@ -170,11 +170,11 @@ TEST_CASE("multiple scales: their list") {
 
 TEST_CASE("multiple scales: heads are divided among them") {
   const auto five = [](ModelConfig& c) { c.scales.scales = {1, 2, 4, 8, 16}, c.stack_layers.layers = {1}; };
-  CHECK(complaint(family_of<Retina>, five) == "model.scales: 5 scales, but only 4 heads to divide among them");
+  CHECK(complaint(family_of<Retina>, five) == "model.scales: has 5 scales, expected at most heads = 4");
   CHECK(complaint(family_of<BottomUp>, five) == "no error");
   CHECK(complaint(family_of<TopDown>, five) == "no error");
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.settings<Sdp>().heads = 1; }) ==
-        "model.scales: 2 coarse scales, but only 1 heads to divide among them");
+        "model.scales: has 2 coarse scales, expected at most heads = 1");
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.scales.scales = {1}, c.stack_layers.layers = {1}; }) ==
         "model.scales: contains only scale 1, expected a coarser one for the aggregation layer");
   const auto normed = [](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; };
@@ -210,13 +210,13 @@ TEST_CASE("multiple scales: windows") {
   };
   CHECK(of({{0, 8}, {4, 16}, {8, 26}}) == "no error");
   CHECK(of({{0, 8}, {0, 8}, {0, 8}}) == "no error");
-  CHECK(of({{0, 8}, {8, 26}}) == "model.windows: 2 windows for 3 scales");
+  CHECK(of({{0, 8}, {8, 26}}) == "model.windows: has 2 elements, expected one for each of 3 scales");
   CHECK(of({{0, 8}, {16, 8}, {16, 26}}) == "model.windows: 16:8, expected 0 <= start < end");
   CHECK(of({{-1, 8}, {8, 16}, {16, 26}}) == "model.windows: -1:8, expected 0 <= start < end");
   CHECK(of({{0, 0}, {8, 16}, {16, 26}}) == "model.windows: 0:0, expected 0 <= start < end");
   CHECK(of({{0, 8}, {8, 16}, {16, INT64_MAX}}) == "model.windows: 9223372036854775807, expected 2147483647 or less");
-  CHECK(of({{8, 16}, {0, 20}, {16, 26}}) == "model.windows: 8:16 of a finer scale before 0:20, expected near windows before far ones");
-  CHECK(of({{0, 16}, {0, 8}, {16, 26}}) == "model.windows: 0:16 of a finer scale before 0:8, expected near windows before far ones");
+  CHECK(of({{8, 16}, {0, 20}, {16, 26}}) == "model.windows: 8:16 of a finer scale precedes 0:20, expected near windows before far ones");
+  CHECK(of({{0, 16}, {0, 8}, {16, 26}}) == "model.windows: 0:16 of a finer scale precedes 0:8, expected near windows before far ones");
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) { c.settings<Sdp>().window = 3; }) ==
         "model.window: 3, but a retina has windows per scale: model.windows");
 }

@@ -135,7 +135,7 @@ TEST_CASE("Hugging Face: the tokenizer of a folder in a form that only transform
   const Copy copy("gpt2");
   copy.folder.write("theirs/tokenizer.model", "\n\x0e");
   CHECK(copy.refused() ==
-        "FOLDER/tokenizer.model: a vocabulary of SentencePiece; AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW) of "
+        "FOLDER/tokenizer.model: is a SentencePiece vocabulary; AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW) of "
         "transformers writes a tokenizer.json; --without-tokenizer leaves it out");
   CHECK_NOTHROW(import_hugging_face(copy.theirs(), copy.folder / "run", {}, true));
 }

@@ -97,7 +97,7 @@ accept 'a config.json here is no such folder' generate runs/with --prompt 'a bad
 rm config.json
 printf '\n\016' >tokenizer.model
 for use in "train data=text.txt tokenizer=tokenizer.model name=bad" "tokenize encode text.txt --tokenizer tokenizer.model"; do
-  refuse "a vocabulary of SentencePiece: $use" 1 'tokenizer\.model: a vocabulary of SentencePiece; AutoTokenizer' $use
+  refuse "a vocabulary of SentencePiece: $use" 1 'tokenizer\.model: is a SentencePiece vocabulary; AutoTokenizer' $use
 done
 refuse 'no folder to make' 2 'folder is required' convert export runs/bare
 for dropout in 1 nan; do refuse "a dropout of $dropout" 2 "--dropout: .*$dropout" convert import "$models/gpt2" runs/bad --dropout $dropout; done

@@ -368,7 +368,7 @@ TEST_CASE("JSONL and TSV, with labels") {
   CHECK(error("1\n", tsv) == "r:1: has 1 columns, but text_field is 2");
   CHECK(error("{\"text\":\"\xff\"}", json) ==
         "r: byte 9 (value 0xff) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text");
-  CHECK(contains(error(std::string(DocumentReader::kMaxLine + 300'000, 'x'), json), "r:1: a line of more than 67108864 bytes"));
+  CHECK(contains(error(std::string(DocumentReader::kMaxLine + 300'000, 'x'), json), "r:1: the line has more than 67108864 bytes"));
 }
 
 TEST_CASE("options that do not belong together") {

@@ -82,7 +82,7 @@ TEST_CASE("conversations with keys that have no effect get a line that names the
       "");
   CHECK(note(R"({"messages": ["a"]})") == "");
   CHECK(note(known + "\n" + R"({"system": "s", "messages": [{"role": "user", "content": "a", "weight": 1, "name": "n"}]})") ==
-        R"(a: keys that have no effect: "name", "system", "weight")");
+        R"(a: these keys have no effect: "name", "system", "weight")");
   CHECK(note("no JSON\n" + known) == "");
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("CSV, as in RFC 4180") {
   CHECK(error("b c,label\na,yes\n", named) == "r:2: has no column 'l', only b c and label");
   CHECK(error("b c,l\na,maybe\n", named) == "r:2: label 'maybe' is not one of no, yes");
   CHECK(contains(error("text\n\"" + std::string(DocumentReader::kMaxLine + 300'000, '\n'), csv),
-      "r:2: a line of more than 67108864 bytes, or a quote that is not closed"));
+      "r:2: the line has more than 67108864 bytes, or a quote is not closed"));
 }
 
 TEST_CASE("labels that are words: a line without the format ends the search, a damaged file is an error") {

@@ -356,15 +356,15 @@ TEST_CASE("opening: errors name the file") {
   CHECK(error_of([&] { open_tokenizer(plain); }) == plain + ": vocabulary: byte 6 (value 0xe9) is not valid UTF-8");
   const std::string other = folder.write("notes.txt", "");
   CHECK(error_of([&] { open_tokenizer(other); }) ==
-        other + ": not a tokenizer file; these are tokenizer.json, vocab.bpe, *merges.txt and *vocab.txt");
+        other + ": is not a tokenizer file, expected tokenizer.json, vocab.bpe, *merges.txt or *vocab.txt");
   for (const auto& [name, program] : {std::pair("tokenizer.model", "SentencePiece"), {"qwen.tiktoken", "tiktoken"}}) {
     const std::string foreign = folder.write(std::string("foreign/") + name, "\n\x0e");
     CHECK(error_of([&] { open_tokenizer(foreign); }) ==
-          foreign + ": a vocabulary of " + program +
-              "; AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW) of transformers writes a tokenizer.json");
+          foreign + ": is a " + program +
+              " vocabulary; AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW) of transformers writes a tokenizer.json");
   }
   CHECK(
-      error_of([&] { open_tokenizer(folder / "foreign"); }).starts_with(folder / "foreign/tokenizer.model: a vocabulary of SentencePiece"));
+      error_of([&] { open_tokenizer(folder / "foreign"); }).starts_with(folder / "foreign/tokenizer.model: is a SentencePiece vocabulary"));
   const std::string json = folder.write("tokenizer.json", R"({"model":{"type":"Unigram","vocab":[]}})");
   CHECK(error_of([&] { open_tokenizer(json); }) ==
         json + ": tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");

@@ -193,5 +193,5 @@ TEST_CASE("token nats: errors") {
   }) == "token nats: model.family: coarse gives no probability of the next token");
   CHECK(message_of([&] {
     token_nats(model, {ids_of({0, 4}, {1, 2}, Device::cpu), ids_of({1, 19}, {1, 2}, Device::cpu)});
-  }) == "token nats: target 19, expected -1 .. 18");
+  }) == "token nats: a target is 19, expected -1 .. 18");
 }

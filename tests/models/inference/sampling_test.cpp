@@ -239,7 +239,7 @@ TEST_CASE("generate: texts in one batch equal single texts, each with its draws"
     for (size_t i = 0; i < 4; ++i) CHECK((texts[2][i] == texts[1][i] || sampling.temperature != 0));
   }
   CHECK(message_of([&] { continue_texts(model, prompt, 0, 1, {}, [](int64_t, int64_t, auto) { return true; }); }) ==
-        "generate: 0 samples, expected 1 to 65536");
+        "generate: samples is 0, expected 1 to 65536");
 }
 
 TEST_CASE("generate: it stops when asked to, and when the last text of a batch has ended; messages") {

@@ -276,7 +276,7 @@ TEST_CASE("inspection: mixers without a table or a form, and too long a text") {
     }
   }
   const Model model = built(configs()[0], Device::cpu);
-  CHECK(message_of([&] { observe(model, {ids(1, 14, Device::cpu)}); }) == "model: 14 positions, but the context it was built for is 13");
+  CHECK(message_of([&] { observe(model, {ids(1, 14, Device::cpu)}); }) == "model: the input has 14 positions, but the context is 13");
   const Tensor q = zeros({1, 5, 6}, Dtype::f32, Device::cpu);
   CHECK(message_of([&] { attention_weights({q}, {q}, Visibility::causal(), {.heads = 4}); }).starts_with("attention_weights: "));
 }
