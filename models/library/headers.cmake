@@ -1,5 +1,5 @@
 # Copies ricci.h, kernels.h and all headers that they include: FROM/core/tensor.h becomes TO/ricci/core/tensor.h, and "core/tensor.h" in an
-# include becomes <ricci/core/tensor.h>. Otherwise a program with its own core/tensor.h would get the wrong header.
+# include becomes <ricci/core/tensor.h>. A program can then have its own core/tensor.h.
 #   cmake -DFROM=... -DTO=... -P headers.cmake
 cmake_minimum_required(VERSION 3.25)
 set(waiting models/library/ricci.h models/library/kernels.h)
@@ -21,7 +21,7 @@ while(waiting)
   if(EXISTS ${TO}/ricci/${as})
     file(READ ${TO}/ricci/${as} before)
   endif()
-  if(NOT text STREQUAL before)  # an unchanged header keeps its time, because otherwise everything would be compiled again
+  if(NOT text STREQUAL before)  # keeps the time of unchanged headers: nothing else is compiled again
     file(WRITE ${TO}/ricci/${as} "${text}")
   endif()
 endwhile()

@@ -1,4 +1,4 @@
-# ricci_enable_cuda(): enables the language CUDA if ricci was built for GPUs, otherwise does nothing. Call it after find_package(ricci) or
+# ricci_enable_cuda(): enables the language CUDA if ricci was built for GPUs. Call it after find_package(ricci) or
 # add_subdirectory(), outside functions, in the folder of the targets with kernels or in a parent folder.
 macro(ricci_enable_cuda)
   get_target_property(RICCI_HAS_CUDA ricci::ricci RICCI_HAS_CUDA)
@@ -8,8 +8,8 @@ macro(ricci_enable_cuda)
 endmacro()
 
 # ricci_add_kernels(TARGET FILE.cu ...): adds your files with kernels to TARGET, a target that links ricci::ricci. The C++ compiler compiles
-# each file whole, for the CPU and the emulator. If ricci was built for GPUs, nvcc compiles it again for its kernels (cuda/seam.h), so the
-# project has to call ricci_enable_cuda() first. The target's properties RICCI_HAS_CUDA and RICCI_CUDA_ARCHITECTURES say which GPUs.
+# each file for the CPU and the emulator. If ricci was built for GPUs, nvcc compiles it again for its kernels (cuda/seam.h), so the
+# project has to call ricci_enable_cuda() first. The target properties RICCI_HAS_CUDA and RICCI_CUDA_ARCHITECTURES name the GPUs.
 function(ricci_add_kernels target)
   if(NOT TARGET ricci::ricci)
     message(FATAL_ERROR "ricci_add_kernels: no target ricci::ricci: call find_package(ricci) first, here or in a parent folder")
