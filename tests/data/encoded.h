@@ -1,4 +1,4 @@
-// The ids of documents as they are read from files, without shards.
+// The ids of documents read from files, without shards.
 #pragma once
 #include <functional>
 #include <span>

@@ -1,4 +1,4 @@
-// Files for the tests of data/: a scratch folder, compressed files, real corpora, error texts, resident memory.
+// Utilities for the tests of data/: a scratch folder, compressed files, real corpora, error texts, resident memory.
 #pragma once
 #include <archive.h>
 #include <archive_entry.h>
@@ -19,7 +19,7 @@
 
 namespace test_data {
 
-// A folder that is removed with everything in it.
+// A folder that is removed with its contents.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -46,7 +46,7 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-// An environment variable for the length of a scope; nullptr removes it.
+// An environment variable for the duration of a scope; nullptr removes it.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const char* value) : name_(name) {
@@ -65,7 +65,7 @@ class ScopedVariable {
   std::string old_;
 };
 
-// The number of threads for the length of a scope.
+// The thread count for the duration of a scope.
 class Threads {
  public:
   explicit Threads(int count) : before_(ricci::thread_count()) { ricci::set_thread_count(count); }
@@ -76,7 +76,7 @@ class Threads {
   int before_;
 };
 
-// Files of this process end at a size, as on a full disk; the system's reason is "File too large".
+// Limits the file size of this process, as on a full disk; the system's reason is "File too large".
 class SizeLimit {
  public:
   explicit SizeLimit(rlim_t bytes) {
@@ -119,7 +119,7 @@ inline std::string write_compressed(const ScratchFolder& folder, const std::stri
   return path;
 }
 
-// The text of the error that f throws; says so where it throws none.
+// The text of the error that f throws, or a note that it throws none.
 template <class F> std::string error_of(const F& f) {
   try {
     f();
@@ -137,28 +137,28 @@ inline size_t count_of(const std::string& text, const std::string& part) {
   return found;
 }
 
-// The path of a file below $RICCI_DATA, or empty where it is not there.
+// The path of a file below $RICCI_DATA, or empty if it does not exist.
 inline std::string corpus(const std::string& name) {
   const char* folder = ::getenv("RICCI_DATA");
   const std::string path = folder ? std::string(folder) + "/" + name : "";
   return folder && std::filesystem::exists(path) ? path : "";
 }
 
-// Sanitizers hold freed memory back, less than any large text here, and shadow bytes for each byte that is in use.
+// Sanitizers hold freed memory back, less than any large text here, and shadow bytes for each used byte.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr int64_t kSanitizerBytes = 40'000'000, kSanitizerFactor = 5;
 #else
 inline constexpr int64_t kSanitizerBytes = 0, kSanitizerFactor = 1;
 #endif
 
-// Bytes of memory this process holds right now.
+// The resident memory of this process in bytes.
 inline int64_t resident_bytes() {
   int64_t pages_mapped = 0, pages_resident = 0;
   std::ifstream("/proc/self/statm") >> pages_mapped >> pages_resident;
   return pages_resident * ::sysconf(_SC_PAGESIZE);
 }
 
-// Deterministic numbers for contents, not for statistics.
+// Deterministic values for contents, not for statistics.
 class Sequence {
  public:
   explicit Sequence(uint64_t seed) : state_(seed) {}

@@ -13,7 +13,7 @@
 
 namespace test_data {
 
-// They are those of a text of characters, which has blocks instead of documents.
+// They are the ids of a character text, with blocks instead of documents.
 inline ricci::Tokens tokens_of(const std::vector<int64_t>& ids, int64_t vocab_size) {
   using namespace ricci;
   constexpr char32_t kFirst = 0x10000;

@@ -1,4 +1,4 @@
-// Fuzzes the config.json of GPT-2, Llama, Qwen2 and Qwen3; and vocabularies with merges and the files next to them: texts with zero bytes
+// Fuzzes the config.json of GPT-2, Llama, Qwen2 and Qwen3; and vocabularies with merges and their partner files: texts with zero bytes
 // between them, then a text to encode.
 #include <filesystem>
 #include <fstream>
@@ -30,7 +30,7 @@ class PairFolder {
     std::filesystem::create_directory(path_);
   }
   ~PairFolder() { std::filesystem::remove_all(path_); }
-  // An empty part is left out.
+  // An empty part is omitted.
   std::string write(const std::vector<std::string>& parts) const {
     constexpr const char* names[] = {
         "vocab.json", "merges.txt", "tokenizer_config.json", "config.json", "special_tokens_map.json", "added_tokens.json"};

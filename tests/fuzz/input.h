@@ -1,4 +1,4 @@
-// Shared by every fuzz target: its input as a file, and the errors that it can end with.
+// Common to every fuzz target: its input as a file, and its possible errors.
 #pragma once
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,13 +13,12 @@
 
 #include "core/error.h"
 
-// Called by libFuzzer, and under the name of its target by replay/replay.cpp. An input can end in a ricci::Error of one line, and in
-// nothing else.
+// Called by libFuzzer, and under the name of its target by replay/replay.cpp. An input can end only in a ricci::Error of one line.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace fuzz {
 
-// A file in memory, by a path that programs can open.
+// A file in memory, with a path that programs can open.
 class InputFile {
  public:
   InputFile() : descriptor_(::memfd_create("input", 0)) {}
@@ -50,7 +49,7 @@ inline std::vector<std::string> parts_of(std::string_view bytes) {
   }
 }
 
-// Runs f, and lets it throw a ricci::Error.
+// Runs f and ignores a ricci::Error.
 template <class F> void attempt(const F& f) {
   try {
     f();

@@ -1,4 +1,4 @@
-// Fuzzes metrics.jsonl and the curves of it. The first byte chooses how.
+// Fuzzes metrics.jsonl and its curves. The first byte chooses how.
 #include <cmath>
 
 #include "apps/lab/plot/curves.h"

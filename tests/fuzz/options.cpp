@@ -77,7 +77,7 @@ bool accepts(CLI::App& app, const AppText& text, const std::function<void(CLI::A
   return false;
 }
 
-// The values that the options took, as words that give the same values.
+// The values of the options, as words that give the same values.
 Words words_of(const CLI::App& app) {
   Words words, positional;
   for (const CLI::Option* option : app.get_options()) {
@@ -103,7 +103,7 @@ Words words_of(const CLI::App& app) {
   return words;
 }
 
-// Words that are not options come out as they were given; only a list divides them, at commas, and CLI11 opens one in brackets.
+// Words that are not options are returned unchanged; only a list divides them, at commas, and CLI11 opens one in brackets.
 void check_given(const CLI::App& app, const Words& words) {
   std::set<std::string> taken{"--", "++"};  // the end of the options, and of a command's words
   const auto add = [&](const auto& self, const CLI::App& each) -> void {
@@ -124,7 +124,7 @@ void check_given(const CLI::App& app, const Words& words) {
   }
 }
 
-// ---- The options of ricci train, and the options that structs of numbers have
+// ---- The options of ricci train, and the options of structs with numbers
 struct Trained {
   RunOptions run;
   Sampling sampling;
@@ -132,7 +132,7 @@ struct Trained {
 };
 const AppText kTrain{"ricci train", "Trains."};
 
-// The integers of an option as they are written.
+// The integers of an option as written.
 template <class Integer> std::vector<Integer> written(const CLI::App& app, const char* option, std::vector<Integer> otherwise) {
   std::vector<Integer> numbers;
   for (const std::string& text : app.get_option(option)->results()) {

@@ -1,4 +1,4 @@
-// Fuzzes tokenizer.json files with pieces, and the texts that such tokenizers encode, also as a message. The input is the JSON, a byte
+// Fuzzes tokenizer.json files with tokens, and the texts that such tokenizers encode, also as a message. The input is the JSON, a byte
 // 0xff, and the text.
 #include <algorithm>
 
@@ -11,7 +11,7 @@ using namespace ricci;
 
 namespace {
 
-// Decoding token by token gives what decoding at once gives, and holds back no more than the beginning of a character.
+// Decoding token by token gives the same text as decoding together, and holds back at most the beginning of a character.
 void check_decoding(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
   DecodeState state;
   std::string text;
@@ -22,7 +22,7 @@ void check_decoding(const Tokenizer& tokenizer, const std::vector<int64_t>& ids)
   fuzz::require(text + tokenizer.decode_end(state) == tokenizer.decode(ids), "a stream of tokens gives the same text");
 }
 
-// Wherever a text is cut as complete_prefix allows, both sides encode to the ids of the whole.
+// Wherever complete_prefix allows a cut, both sides encode to the ids of the full text.
 void check_cuts(const Tokenizer& tokenizer, const std::string& text, const std::vector<int64_t>& ids) {
   for (size_t known = 1; known <= text.size() && known <= 64; ++known) {
     const size_t cut = tokenizer.complete_prefix(std::string_view(text).substr(0, known));

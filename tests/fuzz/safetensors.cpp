@@ -1,4 +1,4 @@
-// Fuzzes the reading of safetensors files: as they are, and as a header with the right length and some data after it.
+// Fuzzes safetensors files: unchanged, and as a header with the right length followed by data.
 #include "core/files/safetensors.h"
 
 #include "tests/fuzz/input.h"

@@ -1,4 +1,4 @@
-// Fuzzes tokenizer.json and the texts that a tokenizer meets.
+// Fuzzes tokenizer.json and the texts of a tokenizer.
 #include <algorithm>
 
 #include "data/text/utf8.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A compiler that is too old, or of another kind, is refused when CMake runs, in one sentence; clang 16 or newer is accepted.
+# CMake rejects a compiler that is too old, or of the wrong kind, in one sentence; clang 16 or newer is accepted.
 #   compilers.sh build-folder
 . "$(dirname "$0")/../apps/programs.sh" "$@"
 root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")

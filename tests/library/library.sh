@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# A project outside of ricci does what the examples show, once with the installed library and once with ricci in a folder of a folder of
-# its own, and links no library for YAML, command lines or archives. And the installed programs need neither the source tree nor the build
-# folder.
+# A separate project builds the examples, once with the installed library and once with ricci in a nested folder, and links no library for
+# YAML, command lines or archives. The installed programs need neither the source tree nor the build folder.
 #   library.sh build-folder     with RICCI_TEST_ALL; without it only the example that trains is built, against the installed library
 . "$(dirname "$0")/../apps/programs.sh" "$@"
 root=$(sed -n 's/^ricci_SOURCE_DIR:STATIC=//p' "$build/CMakeCache.txt")
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 compiler=$(cached CMAKE_CXX_COMPILER)
-# Named only where this build's user named them: an empty list is an error.
+# Named only if this build's user named them: an empty list is an error.
 architectures=()
 [ -z "$(cached CMAKE_CUDA_ARCHITECTURES)" ] || architectures=("-DCMAKE_CUDA_ARCHITECTURES=$(cached CMAKE_CUDA_ARCHITECTURES)")
 prefix=$folder/prefix
@@ -20,7 +19,7 @@ fi
 # step NAME COMMAND ...: a command that has to succeed.
 step() { "${@:2}" >out 2>&1 || { verdict "$1" "exit code $?" && exit 1; }; }
 
-# says NAME PROGRAM PATTERN: what it prints, and that it ends with 0.
+# says NAME PROGRAM PATTERN: checks its output, and that it ends with 0.
 says() {
   local fault=
   "$2" >out 2>err || fault="exit code $?"
@@ -28,7 +27,7 @@ says() {
   verdict "$1" "$fault"
 }
 
-# trains NAME FOLDER: the example that trains learns, and resumes to the same bytes.
+# trains NAME FOLDER: the training example learns, and resumes to the same bytes.
 trains() {
   local run=("$2/examples/train" "$root/README.md")
   step "$1: train" "${run[@]}" "$2/whole" 200
@@ -39,7 +38,7 @@ trains() {
   verdict "$1: train resumes to the same bytes" "$(cmp "$2"/{whole,resumed}/step-00000200.safetensors 2>&1)"
 }
 
-# project NAME FOLDER OPTION ...: configures the project outside and builds it in FOLDER, and tries its programs.
+# project NAME FOLDER OPTION ...: configures the project outside, builds it in FOLDER, and tries its programs.
 project() {
   local name=$1 in=$folder/$2 program needed
   step "$name: configure" cmake -S "$root/tests/library/outside" -B "$in" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
@@ -67,12 +66,12 @@ verdict 'headers stand in include/ricci alone' "$(find "$prefix/include" -mindep
 verdict 'the package names no library of the programs' "$(grep -rniE 'yaml|cli11|archive' "$prefix"/lib*/cmake "$prefix"/lib/*/cmake 2>/dev/null)"
 project 'find_package' found "-DCMAKE_PREFIX_PATH=$prefix" "-DRICCI_EXAMPLES=$prefix/share/ricci/examples"
 everything || { echo "$failures failed" && exit $((failures > 0)); }
-# The engine is not compiled again, which would take minutes: its objects are those of this build.
+# Takes the objects of this build. Compiling the engine again would take minutes.
 project 'add_subdirectory' inside "-DRICCI_SOURCE=$root" "-DRICCI_EXAMPLES=$root/apps/examples" "-DRICCI_CUDA=$with_gpus" \
   "-DCMAKE_CXX_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build" "-DCMAKE_CUDA_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build"
 verdict 'add_subdirectory: no library of the programs was looked for' "$(grep -iE '^(yaml|cli11|libarchive|icu)[a-z_-]*:' "$folder/inside/CMakeCache.txt")"
 
-# An older or newer version than what is asked for is refused.
+# An older or newer version than requested is rejected.
 mkdir other && cat >other/CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(other LANGUAGES CXX)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs before a compiler: what is compiled for a target of ricci's own is taken from BUILD, which has compiled the same files; all else
-# is compiled. For ricci itself, and projects that have it in a folder ricci/. A group of files is the same where its list of files is.
-# Kernels are in the folder of their sources, which ricci itself calls `__`, as they are one folder up.
+# Runs before a compiler: objects of ricci's own targets are taken from BUILD, compiled from the same files; everything else is compiled.
+# For ricci itself, and projects with ricci in a folder ricci/. A group of files is equal if its list of files is. Kernels are in the folder
+# of their sources; ricci itself calls it `__`, one folder up.
 #   reuse.sh BUILD COMPILER ARGUMENT ...
 build=$1
 shift

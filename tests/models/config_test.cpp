@@ -1,4 +1,4 @@
-// Model configs: every rule by its message, presets, values that follow from other keys, published numbers of parameters.
+// Model configs: every rule by its message, presets, values that follow from other keys, published parameter counts.
 #include "models/config.h"
 
 #include <cmath>
@@ -61,7 +61,7 @@ int64_t parameters(const Published& of) {
   SdpConfig& attention = c.settings<Sdp>();
   attention.heads = of.heads, attention.kv_heads = of.kv_heads, attention.head_width = of.head_width;
   attention.qk_norm = of.qk_norm, attention.qkv_bias = of.qkv_bias;
-  const DryRun dry(Device::cpu);  // nothing is computed, and no memory is taken
+  const DryRun dry(Device::cpu);  // nothing is computed or allocated
   return Model(c).parameter_count();
 }
 

@@ -1,5 +1,5 @@
-// A program that links the engine alone trains a model from ids in memory, saves it, goes on from the file, evaluates it and
-// lets it write. It ends with 0 when the model has learned its text by heart.
+// A program that links only the engine trains a model from ids in memory, saves it, continues from the file, evaluates it and lets it
+// write. It ends with 0 when the model has memorized its text.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kVocabulary = 7, kContext = 14;
 
-// Two sequences of a text that counts: 0 1 2 ... 6 0 1 ...
+// Two sequences of a counting text: 0 1 2 ... 6 0 1 ...
 Batch counting() {
   const Tensor ids_bc({2, kContext}, Dtype::i64), targets_bc({2, kContext}, Dtype::i64);
   for (int64_t i = 0; i < ids_bc.size(); ++i) {

@@ -1,6 +1,6 @@
 // A training step of 64 sequences of 1,024 tokens, with more than 2^31 elements in its feed-forward layers, or a fourth of them in coarse,
-// on the emulator with its option `ends`: an index of 32 bits that overflows in any kernel of any mixer or family is an error. What is
-// computed means nothing.
+// on the emulator with its option `ends`: an overflowing 32-bit index in any kernel of any mixer or family is an error. The results have no
+// meaning.
 #include <algorithm>
 
 #include "cuda/emulator/emulator.h"
@@ -46,7 +46,7 @@ void check_step(const std::string& name, const ModelConfig& config) {
   forward_backward(model, {{ids_bc, targets, {}, targets.size()}});
   optimizer.begin_step(1e-3);
   optimizer.update(0, zeros({}, Dtype::f64, device));
-  const int64_t positions = config.family == family_of<Coarse> ? config.settings<Coarse>().scale : 1;  // of a cell
+  const int64_t positions = config.family == family_of<Coarse> ? config.settings<Coarse>().scale : 1;  // per cell
   CHECK(largest > (int64_t{1} << 32) / positions);
 }
 

@@ -1,4 +1,4 @@
-// Shared by the tests of models: ids, small models of every variant with drawn weights, their gradients.
+// Shared by the tests of models: ids, small models of every variant with random weights, their gradients.
 #pragma once
 #include <cmath>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace ricci {
 
-// Ids below 11, one of them another where changed_at says so.
+// Ids below 11, with a different one at changed_at.
 inline Tensor ids(int64_t batch, int64_t length, Device device, int64_t changed_at = -1) {
   const Tensor t({batch, length}, Dtype::i64);
   for (int64_t i = 0; i < t.size(); ++i) t.data<int64_t>()[i] = (i * 7 + i / 3) % 11;
@@ -42,7 +42,7 @@ inline double difference(const Tensor& a, const Tensor& b) {
   return worst / largest;
 }
 
-// The gradient of each parameter, empty if nothing reached it. The model's are cleared.
+// The gradient of each parameter, or empty. Clears the model's gradients.
 inline std::vector<Tensor> taken_gradients(Model& model) {
   std::vector<Tensor> all;
   for (Parameter* p : model.parameters()) all.push_back(std::exchange(p->grad, {}));
@@ -66,7 +66,7 @@ inline ModelConfig small_config(MixerKind mixer = kind_of<Sdp>, Preset preset = 
 struct Variant {
   std::string name;
   ModelConfig config;
-  bool on_emulator = true;  // it is also run there, which is slow
+  bool on_emulator = true;  // it also runs there, slowly
 };
 
 // Models on the emulator take minutes under a sanitizer. Their kernels run under it in ops/gradients.
@@ -79,7 +79,7 @@ inline ModelConfig small_scales(Family family, Preset preset = Preset::gpt) {
   return c;
 }
 
-// Every way of downsampling, and every choice of the family. The long run tries each way with each choice.
+// Every kind of downsampling, and every choice of the family. The long run combines each kind with each choice.
 inline std::vector<Variant> variants_of(Family family) {
   std::vector<Variant> all;
   for (const auto& [name, down, second] : {std::tuple<const char*, DownConfig, bool>{"avg", {Down::avg, 1}, false},
@@ -99,7 +99,7 @@ inline std::vector<Variant> variants_of(Family family) {
   return all;
 }
 
-// The block of Llama in every stack, with two query heads to a head of keys.
+// Llama's block in every stack, with two query heads per key head.
 inline Variant llama_of(Family family, bool qk_norm) {
   ModelConfig c = small_scales(family, Preset::llama);
   SdpConfig& attention = c.settings<Sdp>();

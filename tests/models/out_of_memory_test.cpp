@@ -1,4 +1,4 @@
-// The memory of a training step: its message when the device has none left, and that later steps ask the system for none.
+// The memory of a training step: the message of a full device, and later steps that request none from the system.
 #include <limits>
 #include <mutex>
 #include <set>
@@ -17,7 +17,7 @@ using namespace ricci;
 
 namespace {
 
-// The emulated GPU with as much memory as a test gives it.
+// The emulated GPU with the memory that a test gives it.
 class Small final : public Allocator {
  public:
   Small() { set_allocator(Device::cuda_emulated, this); }
@@ -73,12 +73,12 @@ TEST_CASE("out of memory: in the forward pass the line names the op, the one bef
   CHECK(has(line, "optimizer state " + show_bytes(2 * parameters)));
   CHECK_FALSE(has(line, "gradients"));
   CHECK(line.ends_with("together " + show_bytes(together)));
-  // Kept parameters count as parameters, so activations are the other tensors that the tape keeps; ids and the logits are others.
+  // Kept parameters are parameters, so activations are the other tensors that the tape keeps; ids and the logits are others.
   CHECK(has(line, "activations "));
   CHECK(has(line, "other "));
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // its allocator ends the program, and has a piece of memory for each tensor
+#if !defined(__SANITIZE_ADDRESS__)  // its allocator ends the program, and has a block of memory per tensor
 TEST_CASE("out of memory: a model larger than the machine says so while it is built") {
   ModelConfig c = small();
   c.d = 1 << 20, c.settings<Sdp>().heads = 1;
@@ -90,7 +90,7 @@ TEST_CASE("out of memory: a model larger than the machine says so while it is bu
 
 namespace {
 
-// The CPU's memory, with a count of the blocks that were not handed out before.
+// The CPU's memory, with a count of new blocks.
 class CountsNew final : public Allocator {
  public:
   CountsNew() : base_(allocator_of(Device::cpu)) { set_allocator(Device::cpu, this); }
@@ -115,7 +115,7 @@ struct AfterStep {
   size_t blocks;
 };
 
-// Bytes held, and different blocks handed out, after each of `steps` steps as ricci train takes them.
+// Bytes held, and distinct blocks handed out, after each of `steps` steps as in ricci train.
 std::vector<AfterStep> train(Preset preset, Dtype dtype, int64_t accumulation, int64_t steps) {
   apps::TrainConfig config;
   config.batch = 4, config.accumulation = accumulation;
@@ -140,7 +140,7 @@ std::vector<AfterStep> train(Preset preset, Dtype dtype, int64_t accumulation, i
 
 TEST_CASE("steady memory: steps 3 to 20 ask the system for no memory, and hold no more than the second") {
   const int threads = thread_count();
-  set_thread_count(1);  // because the number of threads at work, each with its memory, differs from step to step
+  set_thread_count(1);  // the number of working threads, each with its memory, differs between steps
   for (Preset preset : {Preset::gpt, Preset::msa})
     for (Dtype dtype : {Dtype::f32, Dtype::bf16})
       for (int64_t accumulation : {1, 2}) {

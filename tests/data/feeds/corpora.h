@@ -46,7 +46,7 @@ inline ricci::Tokens labelled(const ScratchFolder& folder, const std::string& na
       std::make_shared<ricci::ByteTokenizer>(), 100);
 }
 
-// The bytes of answers count, those of prompts do not.
+// The bytes of answers are scored, those in prompts are not.
 inline ricci::Tokens answers(
     const ScratchFolder& folder, const std::string& name, const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::string lines;

@@ -1,5 +1,5 @@
-// The rows of 20 steps of every feed are these, and so are the places in the data: a run continues with the same bits. Crops and columns
-// have no place.
+// The expected rows of 20 steps of every feed, and the expected positions in the data: a run continues with the same bits. Crops and
+// columns have no position.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -26,7 +26,7 @@ uint64_t add(uint64_t hash, const Batch& batch) {
   return xxh64(bytes_of(numbers), hash);
 }
 
-// Of 20 steps of two micro-batches, from micro-batch `first` of each on.
+// 20 steps of two micro-batches, starting with micro-batch `first` of each.
 uint64_t hash_of(Feed& feed, int first) {
   uint64_t hash = 0;
   for (int step = 0; step < 20; ++step)

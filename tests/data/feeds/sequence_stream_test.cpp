@@ -1,5 +1,5 @@
-// The shuffled stream of rows of text, of packed rows and of whole documents: every document once per epoch, mixtures in proportion, rows
-// that are those of best fit spelled out, documents with a mask, ranks that share a step, and streams that are resumed at any place.
+// The shuffled stream of text rows, packed rows and full documents: every document once per epoch, mixtures in proportion, rows equal to
+// explicit best fit, documents with a mask, ranks that share a step, and streams that resume at any position.
 #include "data/feeds/sequence_stream.h"
 
 #include <doctest/doctest.h>
@@ -60,14 +60,14 @@ std::vector<int64_t> read_ids(const Tokens& tokens, const std::vector<TokenSpan>
   return all;
 }
 
-// The next document, as a whole.
+// The full next document.
 TokenSpan next_document(DocumentOrder& order) { return order.take(order.rest().size())[0]; }
 
 using PackedRow = std::vector<TokenSpan>;
 
 // Best fit by looking at every document of the buffer.
 std::vector<PackedRow> packed_plainly(DocumentOrder order, const PackingOptions& of) {
-  std::vector<TokenSpan> waiting;  // in the order of their arrival
+  std::vector<TokenSpan> waiting;  // in order of arrival
   int64_t taken = 0;
   const auto fill = [&] {
     for (; taken < of.documents && std::ssize(waiting) < of.buffer; ++taken) waiting.push_back(next_document(order));
@@ -104,7 +104,7 @@ int64_t size_of(const PackedRow& row) {
   return tokens;
 }
 
-// The places of all pieces.
+// The positions of all pieces.
 std::vector<std::pair<int64_t, int64_t>> ends_of(const std::vector<PackedRow>& rows) {
   std::vector<std::pair<int64_t, int64_t>> all;
   for (const PackedRow& row : rows) {
@@ -369,7 +369,7 @@ TEST_CASE("packed documents with a mask are whole, follow each other in a row, a
   SequenceStream stream({tokens}, {.context = 8, .seed = 1, .rows = RowKind::packed});
   std::vector<Batch> rows = batches_of(stream, 2);
   if (*rows[0].ids_bc.data<int64_t>() != 'a') std::swap(rows[0], rows[1]);
-  const Batch& longest = rows[0];  // it has the longest document, and of the equal ones the first in the order of the epoch
+  const Batch& longest = rows[0];  // it has the longest document, the first of equal ones in epoch order
   const bool has_e = longest.ids_bc.data<int64_t>()[4] == 'e';
   const std::vector<int64_t> ids{'a', 'b', 'c', 'd', has_e ? 'e' : 'h', has_e ? 'f' : 'i', 0, 0};
   CHECK(numbers_of(longest.ids_bc) == ids);
@@ -399,7 +399,7 @@ TEST_CASE("an epoch of packed rows has every document once, in another order tha
       rows.push_back(numbers_of(batch.ids_bc));
       if (block.empty()) block = stream.place().substr(stream.place().find(' ', stream.place().find(' ') + 1) + 1);
     }
-    // Each token but the first of a row is a target; the first token of the rest of a cut document is there twice.
+    // Each token but the first of a row is a target; the first token of the rest of a cut document appears twice.
     CHECK(scored >= tokens.size() - std::ssize(rows));
     CHECK(scored <= tokens.size());
     return rows;
@@ -447,7 +447,7 @@ TEST_CASE("a training takes every document once per epoch, in another order each
     orders.insert(rows);
   }
   CHECK(orders.size() == 2);
-  // The buffer reaches over the end of an epoch, so 16 * 40 documents are 16 epochs, each document 16 times.
+  // The buffer extends over the end of an epoch, so 16 * 40 documents are 16 epochs, each document 16 times.
   SequenceStream many({tokens}, {.context = kContext, .batch = 40, .seed = 3, .shuffle_buffer = 16, .rows = RowKind::whole});
   std::map<Document, int> times;
   for (const Document& row : documents_of(batches_of(many, 16))) ++times[row];

@@ -1,5 +1,5 @@
 // Batches of texts against their definitions, on texts with ids equal to their positions, over odd sizes; and the token that starts every
-// document (Marks::first): the shards have it before each document, and no batch asks for it.
+// document (Marks::first): the shards have it before each document, and it is never a target.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -111,7 +111,7 @@ TEST_CASE("random crops: a function of only seed, step and row") {
     const Batch batch = crops.next();
     for (int64_t b = 0; b < 12; ++b) starts.insert(at(batch.ids_bc, b, 0));
   }
-  CHECK(starts.size() > 1150);  // 1200 draws out of 100,000 places: 7 repeats are expected
+  CHECK(starts.size() > 1150);  // 1200 samples out of 100,000 positions: 7 repeats are expected
 }
 
 TEST_CASE("random crops: the numbers behind them") {
@@ -189,7 +189,7 @@ TEST_CASE("windows: every token but the first is scored once, with the context t
                 wrong += at(batch.ids_bc, b, c) != (place < size - 1 ? place : 0);  // the last token is only a target
                 if (target == kNoTarget) continue;
                 wrong += target != place + 1;
-                wrong += c + 1 < std::min(target, context - stride + 1);  // tokens in front of the target
+                wrong += c + 1 < std::min(target, context - stride + 1);  // tokens before the target
                 ++times[static_cast<size_t>(target)];
               }
           }
@@ -268,7 +268,7 @@ TEST_CASE("first token: it starts every document, and is not a target of crops, 
   check_counts(RandomCrops(tokens, 3, 6, 1).next());
   for (const RowKind rows : {RowKind::cut, RowKind::packed})
     check_counts(SequenceStream({tokens}, {.context = 6, .batch = 2, .seed = 1, .shuffle_buffer = 1, .rows = rows}).next());
-  // The windows ask for all others but the first token of the text.
+  // All tokens of the text but the first are targets.
   const EvaluationBatches windows = EvaluationBatches::windows(tokens, 1, 4, 4);
   CHECK(numbers_of(windows.at(0).targets) == std::vector<int64_t>{0, 1, kNoTarget, 1});
   CHECK(numbers_of(windows.at(1).targets) == std::vector<int64_t>{kNoTarget, 0, 0, 1});

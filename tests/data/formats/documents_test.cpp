@@ -1,4 +1,4 @@
-// Documents out of text, JSONL and TSV, out of archives and in their encodings; and the errors of others, by text.
+// Documents from text, JSONL and TSV, from archives and in their encodings; error texts for other files.
 #include "data/formats/documents.h"
 
 #include <doctest/doctest.h>
@@ -201,7 +201,7 @@ std::string replaced(std::string text, std::string_view from, const std::string&
   return text;
 }
 
-// How another program can change the bytes of a text that looks the same to its reader.
+// Changes of other programs to a text that looks the same to its reader.
 const struct {
   const char* name;
   std::string (*make)(const std::string& clean, const std::string& between);  // between: text between two documents
@@ -274,7 +274,7 @@ TEST_CASE("dirt makes no other documents, labels or text: every reader") {
 
 TEST_CASE("bytes that are not text are an error with a guess at their encoding, for every reader") {
   const ScratchFolder folder;
-  std::string ids;  // of nanoGPT: two bytes each
+  std::string ids;  // nanoGPT's ids, two bytes each
   for (const int id : {5962, 22307, 25, 198, 8421}) ids += {static_cast<char>(id & 0xff), static_cast<char>(id >> 8)};
   const std::string utf16("\xff\xfe"
                           "a\0b\0",

@@ -1,4 +1,4 @@
-// The choice of a format by names and first lines, and CSV.
+// Formats chosen by names and first lines, and CSV.
 #include "data/formats/formats.h"
 
 #include <doctest/doctest.h>

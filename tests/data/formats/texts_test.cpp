@@ -1,4 +1,4 @@
-// Plain texts: the pieces of their documents, the ends of lines between them, the cut before the validation part, resuming, memory.
+// Plain texts: the pieces of their documents, line ends between them, the cut before the validation part, resuming, memory.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ TEST_CASE("texts: each file and each member of an archive is a document, and a l
   CHECK(texts_of({.files = TextSource({a, b, c})}) == Strings{"the cat\n", "sat\n", "down"});
   CHECK(texts_of({.files = TextSource({c, c})}) == Strings{"down\n", "down"});
   CHECK(texts_of({.files = TextSource(a)}) == Strings{"the cat"});
-  // An end token after each document makes it superfluous, and bytes stay as they are.
+  // An end token after each document makes it superfluous, and bytes are unchanged.
   CHECK(texts_of({.files = TextSource({a, b, c}), .options = {.keep_line_ends = false}}) == Strings{"the cat", "sat\n", "down"});
   CHECK(texts_of({.files = TextSource({a, c}).read_as(Encoding::bytes)}) == Strings{"the cat", "down"});
   const std::string archive =
@@ -82,7 +82,7 @@ TEST_CASE("texts: the cut counts the characters of all documents, with the line 
 
 TEST_CASE("texts: pieces end between characters or lines, and come in order") {
   const ScratchFolder folder;
-  const std::string text = "x" + mixed_text(400'000, 4);  // characters of multiple bytes lie across the ends of blocks
+  const std::string text = "x" + mixed_text(400'000, 4);  // characters of multiple bytes cross block boundaries
   const TextSource source(write_compressed(folder, "a.gz", text, ARCHIVE_FILTER_GZIP));
   std::vector<DocumentPiece> pieces;
   CHECK((read_texts({.files = source}, complete_utf8_prefix, pieces) == Strings{text}));
@@ -167,7 +167,7 @@ TEST_CASE("texts: reading 16 MB does not raise resident memory by more than 4 MB
   }
 }
 
-// Numbers of Python 3.11: len(re.split(r"\s+", text)), as lm-eval counts words.
+// Values from Python 3.11: len(re.split(r"\s+", text)), the word count of lm-eval.
 TEST_CASE("text size: words are the parts between white space, empty ones at the ends of a document") {
   const ScratchFolder folder;
   const struct {

@@ -1,5 +1,5 @@
-// The cache of tokens: found again unread, replaced when it is stale, continued when it is not complete, shared with other programs, and
-// never trusted blindly.
+// The token cache: found again without reading, replaced when stale, continued when incomplete, shared with other programs, and always
+// verified.
 #include "data/shards/cache.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Counts the bytes it encodes and the most memory seen on the way; `meanwhile` is called once.
+// Counts the bytes it encodes and the peak memory; `meanwhile` is called once.
 class Observer final : public Tokenizer {
  public:
   explicit Observer(std::function<void()> meanwhile = {}) : meanwhile(std::move(meanwhile)) {}
@@ -59,7 +59,7 @@ std::vector<std::string> folders(const std::string& folder) {
 
 std::string file_of(const std::string& folder, const std::string& name) { return folders(folder).at(0) + "/" + name; }
 
-// Bytes that this process has asked files for so far.
+// Bytes that this process has read from files so far.
 int64_t bytes_read() {
   std::ifstream io("/proc/self/io");
   std::string key;
@@ -111,9 +111,9 @@ TEST_CASE("cache: a changed text or tokenizer has its own tokens, and who has th
   const std::string path = folder.write("a.txt", "abcabc"), cache = folder / "cache";
   const Tokens old = open(TextSource(path), characters("abc"), cache);
   CHECK(read_all(open(TextSource(path), characters("cba"), cache)) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
-  folder.write("a.txt", "cbacba");  // as many bytes, at once
+  folder.write("a.txt", "cbacba");  // the same size, immediately
   CHECK(read_all(open(TextSource(path), characters("abc"), cache)) == std::vector<int64_t>{2, 1, 0, 2, 1, 0});
-  CHECK(folders(cache).size() == 1);  // nobody can use the tokens of the former text
+  CHECK(folders(cache).size() == 1);  // the tokens of the former text are gone
   CHECK(read_all(old) == std::vector<int64_t>{0, 1, 2, 0, 1, 2});
   fs::remove_all(cache);
   CHECK(read_all(old) == std::vector<int64_t>{0, 1, 2, 0, 1, 2});
@@ -140,7 +140,7 @@ TEST_CASE("cache: damaged, cut and exchanged shards are noticed and made again")
   open(built_in(text + "more"), bytes(), folder / "other");
   fs::copy_file(file_of(folder / "other", "shard-00000.tokens"), shard, fs::copy_options::overwrite_existing);
   CHECK(reopened());
-  for (const char* more : {"shard-00001.tokens", "shard-00002.tokens"}) {  // which no shard before them leads to
+  for (const char* more : {"shard-00001.tokens", "shard-00002.tokens"}) {  // without the shards before them
     fs::copy_file(shard, file_of(cache, more));
     CHECK(reopened());
   }
@@ -205,7 +205,7 @@ TEST_CASE("cache: an unreadable second file leaves what was made, and the next s
   CHECK(contains(error_of([&] { open_one(plain(TextSource({first, second})), observer, folder / "cache"); }), "b.txt.gz"));
   CHECK(fs::exists(file_of(folder / "cache", shard_name(0))));
   const std::vector<std::string> before = folders(folder / "cache");
-  folder.write("c.txt", "x");  // another error leaves no folder without a shard
+  folder.write("c.txt", "x");  // a different error leaves no folder without a shard
   CHECK(error_of([&] { open_one(plain(TextSource(folder / "c.txt")), characters("a"), folder / "cache"); }) != "");
   CHECK(folders(folder / "cache") == before);
   (void)time;
@@ -280,7 +280,7 @@ TEST_CASE("cache: without a cache folder the shards are in files that nobody see
     CHECK(read_all(open(source, bytes(), cache)) == std::vector<int64_t>{97, 98, 99});
     CHECK(fs::is_empty(temporary));
   }
-  const ScopedVariable elsewhere("TMPDIR", "/nonexistent");  // there is /tmp
+  const ScopedVariable elsewhere("TMPDIR", "/nonexistent");  // /tmp exists
   CHECK(read_all(open(source, bytes(), "")) == std::vector<int64_t>{97, 98, 99});
 }
 
@@ -305,7 +305,7 @@ TEST_CASE("cache: the rights of a cache folder that the user names stay as they 
     for (const auto& file : fs::directory_iterator(folders(cache)[0])) CHECK(rights(file.path()) == 0664);
     fs::remove_all(cache);
   }
-  open(built_in("abc"), bytes(), folder / "other/place");  // one that the user does not name
+  open(built_in("abc"), bytes(), folder / "other/place");  // a folder that the user does not name
   CHECK((rights(folder / "other") == 0700 && rights(folder / "other/place") == 0700));
 }
 
@@ -364,7 +364,7 @@ TEST_CASE("cache: a tokenizer is made once for all sources, found again, and mad
   folder.write("b.txt", "xyz");
   sources[1] = plain(TextSource(folder / "b.txt"));
   CHECK(Cache(cache).tokenizer({}, sources, 0)->vocab_size() == 6);
-  CHECK(folders(cache).size() == 1);  // those of the former text are gone
+  CHECK(folders(cache).size() == 1);  // the folder of the former text is gone
 }
 
 TEST_CASE("cache: each set of options has its own tokens") {

@@ -1,4 +1,4 @@
-// Documents in the cache, whole and under their labels; and the places where texts and documents are cut.
+// Documents in the cache, complete and under their labels; and the positions at which texts and documents are cut.
 #include <doctest/doctest.h>
 
 #include <cmath>

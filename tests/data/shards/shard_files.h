@@ -13,7 +13,7 @@
 
 namespace test_data {
 
-// A shard as llm.c writes it; announced: the number of tokens that its header tells, those that it has if not given.
+// A shard as written by llm.c; announced: the token count in its header, by default the real one.
 inline std::string llmc_shard(int32_t magic, int32_t version, const std::vector<int64_t>& ids, size_t width, int32_t announced = -1) {
   std::vector<int32_t> header(256, 0);
   header[0] = magic;
@@ -33,7 +33,7 @@ inline std::string prepare(const ScratchFolder& folder, const std::string& name,
   return folder / name;
 }
 
-// The text as byte tokens in a folder, a document per line, in shards of about so many tokens. Returns the folder.
+// The text as byte tokens in a folder, a document per line, in shards of about this many tokens. Returns the folder.
 inline std::string prepared(const ScratchFolder& folder, const std::string& name, const std::string& text, int64_t shard_tokens = 1 << 20) {
   const ricci::TextSource files(folder.write(name + ".txt", text));
   return prepare(folder, name, {.files = files, .options = {.documents = "line"}}, std::make_shared<ricci::ByteTokenizer>(), shard_tokens);
@@ -45,7 +45,7 @@ inline std::string text_of(const ricci::Tokens& tokens, int64_t first, int64_t e
   return ricci::ByteTokenizer().decode(ids);
 }
 
-// A text that does not change is known by its bytes.
+// An unchanged text is identified by its bytes.
 inline ricci::TextSource built_in(std::string_view text, const std::string& name = "a") {
   return ricci::TextSource({name}, std::array{ricci::BuiltInText{name, text}});
 }

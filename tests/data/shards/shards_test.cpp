@@ -1,5 +1,5 @@
-// Preparing a corpus: the same bytes for any number of threads and any interruption. Shards as one corpus: its tokens, documents and
-// labels, and the errors of shards that do not belong together, were cut or altered.
+// Preparing a corpus: the same bytes for any thread count and any interruption. Shards as one corpus: its tokens, documents and labels, and
+// the errors of shards that belong to different corpora, were cut or altered.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -37,7 +37,7 @@ void alter(const std::string& path, size_t at, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << text.replace(at, bytes.size(), bytes);
 }
 
-// Everything in a folder but what only its user sees.
+// Everything in a folder that other users can see.
 std::string bytes_of(const std::string& folder) {
   std::string all;
   for (const std::string& name : names_in(folder)) all += name + ":" + read_file(folder + "/" + name) + "\n";
@@ -313,7 +313,7 @@ TEST_CASE("a folder with shards of something else is not touched") {
   corpus.documents.files = TextSource(corpus.folder / "a.txt");
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   CHECK(bytes_of(whole) == bytes);
-  std::filesystem::remove(whole + "/" + shard_name(0));  // the other shards are still made of all files
+  std::filesystem::remove(whole + "/" + shard_name(0));  // the other shards still contain all files
   const std::string rest = bytes_of(whole);
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   CHECK(bytes_of(whole) == rest);

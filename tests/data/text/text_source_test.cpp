@@ -1,5 +1,5 @@
-// Streams equal the file, whatever its packing; paths, lists and folders; words counted by hand and the published numbers of a real corpus;
-// errors by text; memory.
+// Streams equal the file in any packing; paths, lists and folders; words counted by hand and the published counts of a real corpus; error
+// texts; memory.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -114,7 +114,7 @@ TEST_CASE("text source: a file that cannot be read is an error that names it") {
 TEST_CASE("text source: damage shows in the checksums") {
   const ScratchFolder folder;
   const std::string words = "to be or not to be";
-  // The words as the zstd program writes them: raw bytes and a checksum.
+  // The words as written by zstd: raw bytes and a checksum.
   const std::string zst("\x28\xb5\x2f\xfd\x04\x58\x91\x00\x00\x74\x6f\x20\x62\x65\x20\x6f\x72\x20\x6e\x6f\x74\x20\x74\x6f\x20\x62\x65\x23"
                         "\x0d\x1c\xfb",
       31);
@@ -132,7 +132,7 @@ TEST_CASE("text source: damage shows in the checksums") {
       const std::string error = error_of([&] { read = read_all(TextSource(path).read_as(Encoding::bytes)); });
       CAPTURE(at);
       CAPTURE(bytes.size());
-      // A file with a damaged mark counts as plain bytes.
+      // A file with a damaged mark is read as plain bytes.
       if (error == "no error") CHECK((read == expected || read == damaged));
       else CHECK(contains(error, path));
     }
@@ -200,7 +200,7 @@ TEST_CASE("text source: every folder is visited once, whatever links lead back t
     CHECK(read_all(TextSource(folder / start)) == "one two ");
   }
   folder.write("elsewhere/three.txt", "three ");
-  std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "texts/c");  // a link that leads out is followed
+  std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "texts/c");  // a link to the outside is followed
   std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "texts/d");
   CHECK(read_all(TextSource(folder / "texts")) == "one two three ");
   std::filesystem::create_directory_symlink("itself", folder / "texts/itself");
@@ -246,8 +246,8 @@ TEST_CASE("text source: identity changes with path, encoding and file") {
   const uint64_t stamp = a.stamp_hash();
   CHECK(content == open("a").content_hash());
   CHECK(stamp == open("a").stamp_hash());
-  CHECK(content == b.content_hash());  // whatever the path
-  CHECK(stamp != b.stamp_hash());      // another inode
+  CHECK(content == b.content_hash());  // independent of the path
+  CHECK(stamp != b.stamp_hash());      // a different inode
   CHECK(a.place_hash() != b.place_hash());
   CHECK(a.place_hash() != a.read_as(Encoding::latin1).place_hash());
   CHECK(TextSource({folder / "a", folder / "b"}).content_hash() != content);

@@ -1,4 +1,4 @@
-// Byte pair encoding: merges against the definition, every byte string comes back, options, errors by text; and the split patterns, against
+// Byte pair encoding: merges against the definition, decoding of every byte string, options, error texts; and the split patterns, against
 // the matches of regular expressions.
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ std::vector<std::string> all_letters() {
   return letters;
 }
 
-// The 256 bytes have their own values as ids, then come the merged pieces in the order of the merges.
+// The ids of the 256 bytes are their values. The merged tokens follow in the order of the merges.
 std::shared_ptr<BpeTokenizer> tokenizer_of(
     const std::vector<BpeTokenizer::Pair>& merges, std::vector<AddedToken> added = {}, BpeOptions options = {}) {
   std::vector<std::string> pieces = all_letters();
@@ -33,7 +33,7 @@ std::shared_ptr<BpeTokenizer> tokenizer_of(
   return std::make_shared<BpeTokenizer>(Vocabulary(pieces), merges, std::move(added), std::move(options));
 }
 
-// The definition: merge the leftmost of the pairs of lowest rank, until none is left. A pair that is listed twice has its last rank.
+// The definition: merge the leftmost of the pairs of lowest rank, until none is left. A duplicate pair has its last rank.
 std::vector<uint32_t> merged_by_definition(const std::vector<Merges::Merge>& merges, std::vector<uint32_t> pieces) {
   for (;;) {
     size_t best = merges.size(), at = 0;
@@ -76,7 +76,7 @@ TEST_CASE("byte letters: printable bytes are themselves, a space is U+0120") {
 TEST_CASE("merges: short and long words, against the definition") {
   Sequence sequence(3);
   for (int round = 0; round < 100; ++round) {
-    // A random list: pieces 0 to 3 are letters, each merge makes the next piece out of any two before it.
+    // A random list: tokens 0 to 3 are letters, each merge makes the next token from any two earlier ones.
     std::vector<Merges::Merge> list;
     for (uint32_t made = 4; made < 30; ++made)
       list.push_back({static_cast<uint32_t>(sequence.below(made)), static_cast<uint32_t>(sequence.below(made)), made});
@@ -142,7 +142,7 @@ TEST_CASE("bpe tokenizer: added tokens are found first, the longest of them, wit
   CHECK(tokenizer->decode(Ids{'x', 257, 259}) == "x<a>b<l>");
 }
 
-// As Hugging Face's tokenizers has them.
+// The format of Hugging Face's tokenizers.
 TEST_CASE("bpe tokenizer: a merge that is listed twice, words next to an added token, tokens that begin with a blank") {
   // Listed once, l + o is the first merge of "lower"; its second rank comes after o + w.
   const std::vector<std::string> merged = {"lo", "ow"};
@@ -158,7 +158,7 @@ TEST_CASE("bpe tokenizer: a merge that is listed twice, words next to an added t
   for (const char* joined : {"\u0903", "\u200d", "\u203f", "_", "7", "\u0301"}) {
     CAPTURE(joined);
     CHECK(words->encode(std::string("low") + joined)[0] == 'l');
-    CHECK(words->encode(std::string("low") + joined)[1] == 'o');  // text that was passed over is not searched again
+    CHECK(words->encode(std::string("low") + joined)[1] == 'o');  // skipped text is not searched again
   }
 
   const auto blanks = tokenizer_of({}, {{.id = 256, .content = "<x>", .rstrip = true}, {.id = 257, .content = " <x>"}});

@@ -148,7 +148,7 @@ TEST_CASE("tokenizer.json: a template gives the first token, added tokens say wh
   CHECK(contains(fault(file(bpe(), digits)), "the pre_tokenizer 'Digits without individual_digits' is not supported"));
 }
 
-// ---- Tokenizers of Llama 2's kind. Right values: the package tokenizers 0.23.3 (tests/interop/tokenizer_ids.py compares many more).
+// ---- Tokenizers like Llama 2's. Expected values: the package tokenizers 0.23.3 (tests/interop/tokenizer_ids.py compares many more).
 namespace {
 
 const std::string kReplace = R"({"type":"Replace","pattern":{"String":" "},"content":"▁"})",
@@ -158,7 +158,7 @@ std::string metaspace(const std::string& scheme) {
   return R"({"type":"Metaspace","replacement":"▁","prepend_scheme":")" + scheme + R"(","split":false})";
 }
 
-// The pieces: <unk> 0, <s> 1, the bytes 2 to 257, then these.
+// The tokens: <unk> 0, <s> 1, the bytes 2 to 257, then these.
 std::string underscored(const std::string& normalizer, const std::string& pre_tokenizer, bool strips = true,
     std::vector<std::string> merges = {"▁ ▁", "a b", "▁ ab"}, const std::string& more = "") {
   Json vocab = {{"<unk>", 0}, {"<s>", 1}};
@@ -201,7 +201,7 @@ TEST_CASE("tokenizer.json: Llama 2's kind, with blanks as underscores and charac
       CHECK(tokenizer->encode(text) == ids);
       CHECK(again->encode(text) == ids);
     }
-    // Each cut that complete_prefix allows leaves the ids as they are.
+    // Each cut that complete_prefix allows leaves the ids unchanged.
     const std::string text = "ab  ab<s> ab<s>ab <s>  b▁a \n é ab ▁ ab<unk> a ";
     const Ids whole = tokenizer->encode(text);
     int cuts = 0;
@@ -216,7 +216,7 @@ TEST_CASE("tokenizer.json: Llama 2's kind, with blanks as underscores and charac
       CHECK(parts == whole);
     }
     CHECK(cuts > 30);
-    // The same ids from many threads, and in time that grows with the length.
+    // The same ids from many threads, in time linear in the length.
     std::string many, word(200000, 'a');
     for (int i = 0; i < 10000; ++i) many += text;
     Ids expected;

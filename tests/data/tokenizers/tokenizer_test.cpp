@@ -1,5 +1,5 @@
-// UTF-8 and Unicode against the tables and examples of the standard; character, byte, word and WordPiece ids, and <eos> behind lines and
-// documents; errors by text.
+// UTF-8 and Unicode against the tables and examples of the standard; character, byte, word and WordPiece ids, and <eos> after lines and
+// documents; error texts.
 #include "data/tokenizers/tokenizer.h"
 
 #include <doctest/doctest.h>
@@ -86,7 +86,7 @@ TEST_CASE("utf8: cutting, counting, describing") {
   const std::string text = "aé€𝄞";  // 1 + 2 + 3 + 4 bytes
   const size_t complete[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
   for (size_t bytes = 0; bytes <= text.size(); ++bytes) CHECK(complete_utf8_prefix(text.substr(0, bytes)) == complete[bytes]);
-  CHECK(complete_utf8_prefix("\x80\x80\x80\x80") == 4);  // not UTF-8, and more bytes cannot mend it
+  CHECK(complete_utf8_prefix("\x80\x80\x80\x80") == 4);  // not UTF-8, and more bytes cannot repair it
   CHECK(count_characters(text) == 4);
   CHECK(count_characters("") == 0);
   CHECK(describe_character(U'é') == "'é' (U+00E9)");
@@ -212,7 +212,7 @@ TEST_CASE("eos: behind every document") {
   CHECK(with_end(tokenizer, "the\ncat\n") == Ids{1, 2, 3});
   CHECK(with_end(tokenizer, "") == Ids{3});
   CHECK(tokenizer.decode(Ids{1, 3, 2}) == "the <eos> cat");
-  // As runs have stored it since before it ended texts.
+  // A format of older runs.
   const auto stored = tokenizer_from_json(R"({"name":"eos","behind":"document","piece":"<eos>","tokenizer":)" + words()->to_json() + "}");
   CHECK(stored->hash() == tokenizer.hash());
   CHECK(stored->marks().ends == Ids{3});

@@ -1,5 +1,5 @@
-// Vocabularies made from texts: against the definition, the same on any number of threads, restricted to a text. Texts in parts: every
-// tokenizer gives the ids of the whole, wherever a stream is cut.
+// Vocabularies made from texts: against the definition, the same for any thread count, restricted to a text. Texts in parts: every
+// tokenizer gives the ids of the full text, wherever a stream is cut.
 #include "data/tokenizers/training/training.h"
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ std::string random_words(size_t count, uint64_t seed) {
   return text;
 }
 
-// The definition: count all pairs, merge the first of the most frequent ones everywhere, and again.
+// The definition: repeatedly count all pairs and merge the first of the most frequent ones everywhere.
 std::vector<Merges::Merge> learnt_by_definition(
     std::vector<PieceWord> words, std::vector<std::string> pieces, size_t vocab, int64_t least) {
   std::vector<Merges::Merge> merges;
@@ -68,7 +68,7 @@ bool same(const std::vector<Merges::Merge>& a, const std::vector<Merges::Merge>&
   });
 }
 
-// Pieces of one letter, and of two or three, at the beginning of a word and inside it.
+// Tokens of one, two or three letters, at the beginning of a word and inside it.
 std::shared_ptr<const Tokenizer> wordpiece() {
   std::vector<std::string> pieces = {"[UNK]", "[MASK]", ".", "the", "ten", "##sor", "12", "3", "##45", "i", "##ll", "語"};
   for (const std::string start : {"", "##"})
@@ -78,7 +78,7 @@ std::shared_ptr<const Tokenizer> wordpiece() {
       Vocabulary(pieces), std::vector<AddedToken>{{.id = 1, .content = "[MASK]"}}, WordPieceOptions());
 }
 
-// Of a kind that is made from a text, or WordPiece.
+// A tokenizer kind that is made from a text, or WordPiece.
 std::shared_ptr<const Tokenizer> tokenizer_of(const std::string& kind, const Documents& documents, int64_t vocab, Eos after = Eos::none) {
   if (kind == "wordpiece") return with_eos(wordpiece(), after, "<eos>");
   return train(kind, documents, {.vocab = vocab}, after);
@@ -103,7 +103,7 @@ std::string random_tokens(size_t parts, uint64_t seed) {
   return random_parts(kinds, parts, seed);
 }
 
-// The same pieces and merges, for texts that are normalised or given a blank, with tokens that take white space or are single words.
+// The same tokens and merges, for texts that are normalized or given a blank, with tokens that include white space or are single words.
 std::shared_ptr<const Tokenizer> altered(const Tokenizer& tokenizer, const BpeOptions& options) {
   const auto& bpe = dynamic_cast<const BpeTokenizer&>(tokenizer);
   std::vector<std::string> pieces;
@@ -116,7 +116,7 @@ std::shared_ptr<const Tokenizer> altered(const Tokenizer& tokenizer, const BpeOp
   return std::make_shared<BpeTokenizer>(Vocabulary(pieces), pairs, added, options);
 }
 
-// One of each kind, some with <eos>, made from a text of the kind that is encoded.
+// One tokenizer of each kind, some with <eos>, made from a text of the kind that is encoded.
 std::vector<std::shared_ptr<const Tokenizer>> make_tokenizers() {
   const ScratchFolder folder;
   const Documents text{TextSource(folder.write("text", random_text(5'000, 1))).read_as(Encoding::bytes)};
@@ -189,7 +189,7 @@ TEST_CASE("training: byte pair encoding") {
   CHECK(tokenizer->vocab_size() == 262);
   CHECK(tokenizer->find("<eos>") == 0);
   CHECK(tokenizer->find("!") == 1);
-  CHECK(tokenizer->find("es") == 257);  // 9 times, as often as st, with larger ids
+  CHECK(tokenizer->find("es") == 257);  // 9 times, like st, with larger ids
   CHECK(tokenizer->find("est") == 258);
   CHECK(tokenizer->decode(tokenizer->encode(words + "\xff")) == words + "\xff");
   CHECK(train_bpe({text}, {.vocab = 5000, .min_count = 100})->vocab_size() == 256);

@@ -1,6 +1,6 @@
-// Ids against vectors that other programs made: with the small vocabularies in this folder, with those of GPT-2 and BERT, and of
-// conversations with the templates of transformers (tests/interop/templates.py stored them). Markers that a user writes, templates and
-// lines that are refused; and pairs.
+// Ids against vectors from other programs: with the small vocabularies in this folder, with those from GPT-2 and BERT, and of conversations
+// with the templates of transformers (tests/interop/templates.py stored them). Markers written by a user, rejected templates and lines, and
+// pairs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ std::string decoded_as_stream(const Tokenizer& tokenizer, const Numbers& ids) {
   return text + tokenizer.decode_end(state);
 }
 
-// The number of lines; a line that differs fails.
+// The number of lines; a different line fails.
 size_t compare(const Tokenizer& tokenizer, const std::vector<Json>& lines, const char* key) {
   for (const Json& line : lines) {
     INFO("text: ", text(line, "text"));
@@ -75,7 +75,7 @@ size_t compare(const Tokenizer& tokenizer, const std::vector<Json>& lines, const
   return lines.size();
 }
 
-// The vocabulary and merges of small/gpt2.json in separate files, with this prefix of their names.
+// The vocabulary and merges of small/gpt2.json in separate files, with this name prefix.
 void write_pair(const ScratchFolder& folder, const std::string& prefix) {
   const std::string path = std::string(RICCI_TESTS_FOLDER) + "/data/tokenizers/small/gpt2.json";
   const Json model = parse_json(read_file(path), "tokenizer").at("model");
@@ -169,7 +169,7 @@ TEST_CASE("chat: a text that holds every marker gives none of their ids") {
   CHECK(tokenizer->decode(ids) == "<|im_start|>user\n" + all + "<|im_end|>\n<|im_start|>assistant\n" + all + "<|im_end|>\n");
 }
 
-// Of each kind, with an added token that the model has, and one that it does not have.
+// One tokenizer of each kind, with an added token that the model has, and one that it lacks.
 TEST_CASE("chat: no text of a message gives the id of an added token, whatever the kind of the tokenizer") {
   for (const char* file : {"gpt2", "llama3", "smollm", "bert-cased", "bert-uncased", "word"})
     for (const bool whole : {false, true}) {
@@ -306,7 +306,7 @@ TEST_CASE("chat: an answer of weight 0 is read and not learned") {
   const EncodedDocument all = encoded("");
   for (const char* const key : {R"(, "weight": 0)", R"(, "weight": 0.0)", R"(, "train": false)", R"(, "weight": 1, "train": false)"}) {
     CHECK(encoded(key).ids == all.ids);
-    CHECK(learned(encoded(key)) == 2);  // d and the marker behind it
+    CHECK(learned(encoded(key)) == 2);  // d and the marker after it
     CHECK(encoded(key).counts.end()[-2]);
   }
   for (const char* const key : {R"(, "weight": 1)", R"(, "weight": null)", R"(, "train": true)"}) CHECK(encoded(key).counts == all.counts);

@@ -1,5 +1,5 @@
-// Gives every seed to its fuzz target, each in a separate process with a bound of time and memory: for compilers without libFuzzer, and
-// for findings that must not come back. Here each target has another name than LLVMFuzzerTestOneInput (CMakeLists.txt).
+// Gives every seed to its fuzz target, each in a separate process with limited time and memory: for compilers without libFuzzer, and for
+// findings that must not return. Here each target has a different name than LLVMFuzzerTestOneInput (CMakeLists.txt).
 //   ricci-replay FOLDER     with a folder of seeds for each target
 #include <map>
 

@@ -1,5 +1,5 @@
-// Fuzzes compressed files and tar archives. The first byte chooses: 0 reads the input as it is; others pack its texts, which zero bytes
-// divide, and read the packed file whole, cut and damaged at the place that the next two bytes give.
+// Fuzzes compressed files and tar archives. The first byte chooses: 0 reads the input unchanged; others pack its texts, divided by zero
+// bytes, and read the packed file complete, cut and damaged at the position in the next two bytes.
 #include <archive.h>
 #include <archive_entry.h>
 
@@ -13,13 +13,13 @@ using namespace ricci;
 
 namespace {
 
-constexpr size_t kMost = 4 << 20;    // bytes that are read of one file: a small one can contain gigabytes
+constexpr size_t kMost = 4 << 20;    // bytes that are read of one file; a small one can contain gigabytes
 constexpr size_t kBlock = 1 << 20;   // the most bytes in a block
 constexpr size_t kRecognised = 262;  // a tar archive of fewer bytes looks like a text
 constexpr size_t kMark = 4;          // a compressed file of fewer bytes can do it as well
 
-// Texts are looked up by the names of their files, which a file in memory does not have. A file lives only as long as it is read, because
-// libFuzzer ends without the destructors of static values.
+// Texts are found by file name, but a file in memory has none. A file lives only as long as it is read. libFuzzer ends without the
+// destructors of static values.
 class NamedFile {
  public:
   explicit NamedFile(std::string_view bytes) {
@@ -48,7 +48,7 @@ struct Reading {
 
 Reading read(std::string_view bytes) {
   const NamedFile input(bytes);
-  const size_t file_name = std::filesystem::path(input.path()).filename().native().size();  // which is another one each time
+  const size_t file_name = std::filesystem::path(input.path()).filename().native().size();  // it differs each time
   Reading reading;
   fuzz::attempt([&] {
     TextStream members(TextSource({input.path()}).read_as(Encoding::bytes));
@@ -71,7 +71,7 @@ Reading read(std::string_view bytes) {
 // ---- Packed texts
 struct Way {
   int filter;
-  bool is_tar, is_several;  // is_several: each text is compressed by itself, and the files are joined
+  bool is_tar, is_several;  // is_several: each text is compressed separately, and the files are joined
 };
 constexpr Way kWays[] = {{ARCHIVE_FILTER_GZIP, false, false}, {ARCHIVE_FILTER_GZIP, false, true}, {ARCHIVE_FILTER_ZSTD, false, false},
     {ARCHIVE_FILTER_NONE, true, false}, {ARCHIVE_FILTER_GZIP, true, false}, {ARCHIVE_FILTER_ZSTD, true, false},
@@ -103,7 +103,7 @@ std::string packed(const std::vector<std::string>& texts, const Way& way) {
   return bytes.substr(0, used);
 }
 
-// The texts of an input. None of them looks packed itself, nor do all together.
+// The texts of an input. Neither one of them nor all together look packed.
 std::vector<std::string> texts_of(std::string_view bytes) {
   constexpr size_t kTexts = 8;
   std::vector<std::string> texts;
@@ -111,7 +111,7 @@ std::vector<std::string> texts_of(std::string_view bytes) {
     if (texts.size() == kTexts) texts.back() += part;
     else texts.push_back("t" + part);
   }
-  constexpr size_t kTarMark = 257;  // the place of a tar archive's mark
+  constexpr size_t kTarMark = 257;  // position of a tar archive's mark
   size_t before = 0;
   for (std::string& text : texts) {
     if (before <= kTarMark && kTarMark < before + text.size()) text[kTarMark - before] = '.';
@@ -120,7 +120,7 @@ std::vector<std::string> texts_of(std::string_view bytes) {
   return texts;
 }
 
-// A file without its end is an error, or it was cut where nothing of the texts is lost, or between two files that were joined.
+// A file without its end is an error, unless the cut loses no text, or is between two joined files.
 void check_cut(const std::string& bytes, size_t place, const Way& way, const Reading& whole, const std::vector<size_t>& borders) {
   if (place < (way.filter == ARCHIVE_FILTER_NONE ? kRecognised : kMark)) return;
   const Reading cut = read(std::string_view(bytes).substr(0, place));

@@ -1,6 +1,6 @@
-// Fuzzes what other programs do to a text: a mark at its start, line ends of Windows, empty lines, no last line end. Whatever the text,
-// every reader finds the same documents and labels in the clean and in the dirty file. The first byte chooses the dirt, the second the size
-// of the blocks.
+// Fuzzes changes of other programs to a text: a mark at its start, Windows line ends, empty lines, no last line end. For any text, every
+// reader finds the same documents and labels in the clean and in the dirty file. The first byte chooses the dirt, the second the block
+// size.
 #include <utility>
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace {
 
 using Found = std::vector<std::pair<std::string, int32_t>>;
 
-// The documents before the first error, and whether it was met.
+// The documents before the first error, and whether it occurred.
 std::pair<Found, bool> read(std::string_view text, const DocumentOptions& options) {
   Found documents;
   bool is_whole = false;

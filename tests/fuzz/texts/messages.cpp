@@ -1,5 +1,5 @@
-// Fuzzes the formats with a mask: a template, the name of one or its six strings, and a line of messages or a pair, with a zero
-// byte before each string but the first.
+// Fuzzes the formats with a mask: a template name or its six strings, and a line of messages or a pair, with a zero byte before each string
+// but the first.
 #include <algorithm>
 #include <vector>
 

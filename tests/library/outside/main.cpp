@@ -1,4 +1,4 @@
-// The gradient of the mean of x^2 is 2 x / n. Two ops are in files of the same name, because their objects must not overwrite each other.
+// The gradient of the mean of x^2 is 2 x / n. Two ops are in files of the same name, and their objects must not overwrite each other.
 #include <ricci/ricci.h>
 
 #include "core/tensor.h"

@@ -1,4 +1,4 @@
-// Layers, decoders and classifiers: first weights, parameters and their names, the order of the ops, recomputation.
+// Layers, decoders and classifiers: initial weights, parameters and their names, the order of the ops, recomputation.
 #include <cmath>
 #include <string>
 #include <type_traits>
@@ -44,7 +44,7 @@ struct Forgetful {
   template <class V> void visit(V&& v) { v("hidden", hidden); }
 };
 
-// A seed is any integer, and no bool.
+// A seed is any integer, but not a bool.
 template <class Layer, class... Made> constexpr bool kMade = std::is_constructible_v<Layer, int64_t, int64_t, Made...>;
 static_assert(
     kMade<Linear, int> && kMade<Linear, uint64_t> && kMade<Linear, bool, MapInit> && !kMade<Linear, bool> && !kMade<Linear, const bool&>);
@@ -240,7 +240,7 @@ TEST_CASE("classifier: every position reads every other, and padding is not read
       CHECK(item(others, k) != item(logits, k));  // position 7 is real in the first sequence
       CHECK(std::abs(item(logits, 3 + k) - item(alone, k)) < 1e-13);
       CHECK(item(others, 3 + k) == item(logits, 3 + k));  // and padding in the second
-      CHECK(item(logits, 6 + k) == 0);                    // a mean over no position
+      CHECK(item(logits, 6 + k) == 0);                    // a mean over no positions
     }
   }
 }

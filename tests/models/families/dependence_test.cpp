@@ -1,6 +1,6 @@
-// The exact dependence of positions on tokens: every token is changed in turn, and the positions whose logits change are compared
-// with the rules of the mixer or the family. So none reads a later token. The attention inside multi-scale stacks has a
-// window of one cell, because otherwise it hides what a position hears through the scales.
+// The exact dependence of positions on tokens: every token is changed in turn, and the positions with changed logits are compared with the
+// rules of the mixer or the family. So none depends on a later token. The attention inside multi-scale stacks has a window of one cell, or
+// it would hide the dependence through the scales.
 #include <set>
 
 #include "tests/models/model_cases.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Tokens = std::set<int64_t>;
 
-// The tokens that D(., scale) of cell j reads: its own; a convolution over multiple cells also reads earlier ones.
+// The tokens that D(., scale) of cell j depends on: its own; a convolution over multiple cells adds earlier ones.
 Tokens cell(const DownConfig& down, int64_t scale, int64_t j) {
   Tokens tokens;
   const int64_t cells = down.down == Down::conv ? down.conv_kernel : 1;
@@ -60,7 +60,7 @@ Tokens retina(const ModelConfig& c, int64_t t) {
   return tokens;
 }
 
-// A layer of a decoder hears so many positions before its own.
+// A layer of a decoder depends on this many earlier positions.
 int64_t reach(const ModelConfig& c, MixerKind mixer) {
   if (mixer == kind_of<Identity>) return 0;
   if (mixer == kind_of<AveragePool>) return c.settings<AveragePool>().pool - 1;
@@ -72,7 +72,7 @@ int64_t reach(const ModelConfig& c, MixerKind mixer) {
   return window - 1;
 }
 
-// The tokens that position t of the logits is a function of.
+// The tokens that position t of the logits depends on.
 Tokens heard(const ModelConfig& c, int64_t t) {
   Tokens tokens;
   int64_t back = 0;
@@ -121,7 +121,7 @@ TEST_CASE("multiple scales: a token moves exactly the positions that the cells a
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>, family_of<Coarse>})
     for (Variant& v : variants_of(family)) variants.push_back(std::move(v));
   for (Variant& v : variants) {
-    if (v.config.down.down == Down::max) continue;  // which token is the largest is a matter of the weights
+    if (v.config.down.down == Down::max) continue;  // the weights decide which token is the largest
     if (v.config.family != family_of<Retina>) v.config.settings<Sdp>().window = 1;
     check_map(v, heard);
   }

@@ -1,5 +1,5 @@
-// Every model must decode as it reads, leave padding alone, have the same bits when its blocks are computed again, and agree on every
-// device and in every dtype, because a mixer or a family can be wrong in only one of these.
+// Every model must decode as it reads, ignore padding, have the same bits when its blocks are computed again, and agree on every device and
+// in every dtype.
 #include "tests/models/training/every_model.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<Variant> writers() {
   return all;
 }
 
-// Decoding with a cache gives the logits of the full forward at every position, whatever is read at once.
+// Decoding with a cache gives the logits of the full forward at every position, for any number of positions per call.
 void check_decoding(const ModelConfig& config, Device device) {
   const Model model = built(config, device);
   const int64_t batch = 2, length = config.ctx, v = config.vocab;
@@ -48,8 +48,8 @@ TEST_CASE("every model: decoding with a cache gives the logits of the full forwa
   }
 }
 
-// The text is longer than the context for long. Its window, the tokens that the next one depends on, is the last tokens of the prompt, and
-// when it is full, its later half.
+// The text is longer than the context. The next token depends on a window: the last tokens of the prompt, and its later half once it is
+// full.
 TEST_CASE("every model: a token comes with the logits of a full forward over its window") {
   for (Variant& v : writers()) {
     CAPTURE(v.name);
@@ -84,7 +84,7 @@ TEST_CASE("every model: a padded sequence has the logits and the loss of the sho
   for (size_t i = 0; i < choices(MixerKind()).size(); ++i) {
     variants.push_back({std::string(choices(MixerKind())[i]) + ", not causal", small_config(static_cast<MixerKind>(i))});
     variants.back().config.causal = false;
-    if (static_cast<MixerKind>(i) == kind_of<Dispatcher>) variants.pop_back();  // which refuses it
+    if (static_cast<MixerKind>(i) == kind_of<Dispatcher>) variants.pop_back();  // it rejects this variant
   }
   for (const Variant& v : variants) {
     CAPTURE(v.name);
@@ -103,7 +103,7 @@ TEST_CASE("every model: a padded sequence has the logits and the loss of the sho
     CHECK(item(model.text_loss({tokens, targets, lengths_b})) == item(model.text_loss({others, targets, lengths_b})));
     CHECK(item(model.text_loss({tokens, targets, lengths_b})) ==
           doctest::Approx(item(model.text_loss({short_one(tokens), short_one(targets)}))).epsilon(1e-13));
-    // Attention at padding reads the positions before it, but not the padding itself.
+    // Attention at padding depends on the positions before it, but not on the padding itself.
     if (v.config.family != family_of<Decoder> || v.config.mixer == kind_of<Sdp>)
       if (v.config.settings<Sdp>().window != 1) CHECK_FALSE(same_bits(padding(padded), padding(full)));
   }
@@ -148,7 +148,7 @@ TEST_CASE("every model: devices and dtypes agree on the loss, devices on every g
       tape.backward(loss);
       if (expected.empty()) exact = item(loss);
       CHECK(item(loss) == doctest::Approx(exact).epsilon(dtype == Dtype::bf16 ? 0.01 : dtype == Dtype::f32 ? 1e-5 : 1e-12));
-      Values got;  // one list: some gradients are zero but for rounding, such as a bias' in front of avgpool
+      Values got;  // one list: some gradients are zero up to rounding, such as a bias before avgpool
       model.each_parameter([&](const std::string& path, Parameter& p) {
         CAPTURE(path);
         const bool unused =
@@ -158,7 +158,7 @@ TEST_CASE("every model: devices and dtypes agree on the loss, devices on every g
       });
       if (expected.empty()) expected = got;
       const double error = error_of(tensor_of(got, {static_cast<int64_t>(got.size())}, Dtype::f64, Device::cpu), expected);
-      CHECK(error < (dtype == Dtype::f64 ? 1e-12 : HUGE_VAL));  // which a NaN is not below
+      CHECK(error < (dtype == Dtype::f64 ? 1e-12 : HUGE_VAL));  // false for a NaN
     };
     on_every_device([&](Device device) {
       if (!runs_on(device, v)) return;

@@ -1,4 +1,4 @@
-// Families of several scales: the cells of coarse models, and which scales run and count in top-down ones.
+// Multi-scale families: the cells of coarse models, and the scales of top-down models that run and are scored.
 #include "models/families/topdown.h"
 #include "models/inference/evaluation.h"
 #include "models/inference/sampling.h"
@@ -90,7 +90,7 @@ TEST_CASE("coarse: tokens after the end of the text do not count") {
     id = (id + 1) % 11;
     return item(model.loss({others, targets}));
   };
-  for (int64_t t = 0; t < 19; ++t) CHECK((loss_with_other(t) == loss) == (t >= 9));  // the third cell is the last whole one
+  for (int64_t t = 0; t < 19; ++t) CHECK((loss_with_other(t) == loss) == (t >= 9));  // the third cell is the last complete one
   CHECK(message_of([&] {
     model.loss({tokens, ids(2, 18, Device::cpu)});
   }) == "model: targets are [2 18], expected the shape of the ids [2 19]");
@@ -101,7 +101,7 @@ TEST_CASE("coarse: no targets are needed, no text is written") {
   const double loss = item(model.loss({ids(2, 19, Device::cpu)}));
   CHECK(loss == item(model.loss({ids(2, 19, Device::cpu), ids(2, 19, Device::cpu, 4)})));
   CHECK(loss > 1);
-  CHECK(item(model.loss({ids(2, 5, Device::cpu)})) == 0);  // no cell has a whole one behind it
+  CHECK(item(model.loss({ids(2, 5, Device::cpu)})) == 0);  // no cell is followed by a complete one
   CHECK(model.logits({ids(2, 2, Device::cpu)}).shape() == Shape{2, 0, 11});
   const std::vector<int64_t> prompt{1};
   CHECK(message_of([&] { generate(model, prompt, 1, {}, Device::cpu, [](int64_t) { return true; }); }) ==
@@ -130,7 +130,7 @@ TEST_CASE("topdown: the loss from there on is that of the targets there") {
     for (int64_t b = 0; b < 2; ++b)
       for (int64_t t = 0; t < first; ++t) targets.data<int64_t>()[b * 19 + t] = -1;
     CHECK(whole == doctest::Approx(item(built(v.config, Device::cpu).loss({ids(2, 19, Device::cpu), targets}))).epsilon(1e-13));
-    // A sequence too short for any position to read every scale.
+    // A sequence too short for any position to depend on every scale.
     Model model = built(later, Device::cpu);
     Tape tape;
     const Tensor loss = model.loss({ids(2, 4, Device::cpu), ids(2, 4, Device::cpu)});
@@ -145,7 +145,7 @@ TEST_CASE("topdown: a scale of cells of s tokens runs once per s tokens") {
   for (int64_t t = 0; t < 32; ++t) {
     model.advance(ids(1, 1, Device::cpu), state);
     for (size_t i = 0; i < 4; ++i) CHECK(state.body.scales[i].stack.position == (t + 1) / (int64_t{1} << i));
-    // No more rows are kept than a finer cell has still to read.
+    // The cache keeps only rows that a finer cell still needs.
     for (size_t i = 1; i < 4; ++i)
       if (const Tensor& z = state.body.scales[i].up.rows_bmx) CHECK(z.shape()[1] == 1);
   }
@@ -166,7 +166,7 @@ TEST_CASE("topdown: bag_weights add the loss of the coarse scales to the trainin
   CHECK(item(with_bags.loss(inputs)) == doctest::Approx(text + 0.5 * of_2 + 2 * of_6).epsilon(1e-13));
   CHECK(loss_with({3}) == doctest::Approx(text + 3 * of_2 + 3 * of_6).epsilon(1e-13));
   CHECK(loss_with({0, 0}) == text);
-  // Evaluations and logits count the text alone.
+  // Evaluations and logits include only the text.
   CHECK(item(with_bags.text_loss(inputs)) == text);
   CHECK(item(plain.text_loss(inputs)) == text);
   CHECK(same_bits(with_bags.logits(inputs), plain.logits(inputs)));

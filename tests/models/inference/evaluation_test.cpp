@@ -1,4 +1,4 @@
-// The loss of a text against its definition: the mean over all tokens but the first, whatever the windows; and the nats of single tokens.
+// The loss of a text against its definition: the mean over all tokens but the first, for any windows; and the nats of single tokens.
 #include "models/inference/evaluation.h"
 
 #include <atomic>
@@ -20,13 +20,13 @@ Model built(double dropout) {
   Model model(small_model({.dropout = dropout}));
   model.init(3);
   model.place(Dtype::f64, Device::cpu);
-  model.each_parameter([](const std::string&, Parameter& p) {  // initial weights find all tokens about as probable
+  model.each_parameter([](const std::string&, Parameter& p) {  // with initial weights all tokens are about equally probable
     for (int64_t i = 0; i < p.value.size(); ++i) p.value.data<double>()[i] *= 8;
   });
   return model;
 }
 
-// Sum and number of the nats of windows first .. last, each by a separate forward.
+// Sum and count of the nats of windows first .. last, each by a separate forward.
 std::pair<double, int64_t> nats(const Model& model, const std::vector<int64_t>& text, int64_t stride, int64_t first, int64_t last) {
   const int64_t context = model.config().ctx;
   double sum = 0;
@@ -63,7 +63,7 @@ std::vector<int64_t> text(int64_t count) {
   return ids;
 }
 
-// Eight ids from `first` on.
+// Eight ids from `first`.
 Tensor eight(const std::vector<int64_t>& ids, size_t first = 0) {
   const auto begin = ids.begin() + static_cast<ptrdiff_t>(first);
   return ids_of({begin, begin + 8}, {1, 8}, Device::cpu);
@@ -90,7 +90,7 @@ TEST_CASE("evaluation: the mean over tokens, not over batches, for every stride 
       CHECK(got.nats_per_token == doctest::Approx(sum / 44).epsilon(1e-13));
       CHECK(got.perplexity() == std::exp(got.nats_per_token));
     }
-  const auto [sum, tokens] = nats(model, text, 7, 0, 3);  // those of the first two batches
+  const auto [sum, tokens] = nats(model, text, 7, 0, 3);  // the nats of the first two batches
   EvaluationBatches first = EvaluationBatches::windows(tokens_of_text, 2, 7, 7);
   first.keep_first(2);
   const Evaluation two = evaluate(model, first, Device::cpu);

@@ -22,7 +22,7 @@ Model classifier() {
   ModelConfig c = small_config(kind_of<Sdp>, Preset::gpt, family_of<Classifier>);
   c.ctx = kLength, c.layers = 1, c.block.dropout = 0.5;
   Model model = built(c, Device::cpu);
-  model.each_parameter([](const std::string&, Parameter& p) {  // initial weights find all classes about as probable
+  model.each_parameter([](const std::string&, Parameter& p) {  // with initial weights all classes are about equally probable
     for (int64_t i = 0; i < p.value.size(); ++i) p.value.data<double>()[i] *= 8;
   });
   return model;
@@ -37,7 +37,7 @@ std::vector<int64_t> ids_from(int64_t sequence, int64_t count) {
 }  // namespace
 
 TEST_CASE("predictions: tokens and whole sequences are counted, targets of -1 are not") {
-  // Largest logits: 2 0 1 | 1 1 0, the first of equal ones counts.
+  // Largest logits: 2 0 1 | 1 1 0, the first of equal ones.
   const Tensor logits = tensor_of({0, 1, 2, 5, 1, 0, 3, 4, 4, 0, 9, 8, 1, 7, 0, 6, 6, 6}, {2, 3, 3}, Dtype::f64, Device::cpu);
   const auto counted = [&](const std::vector<int64_t>& targets) {
     Predictions p;

@@ -1,4 +1,4 @@
-// Drawn tokens against their probabilities, and generated text against whole forwards.
+// Sampled tokens against their probabilities, and generated text against full forwards.
 #include "models/inference/sampling.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kDraws = 20000;
 
-// The number of draws of each of the logits log(weights).
+// The sample counts for the logits log(weights).
 std::vector<int64_t> counts(const Values& weights, const Sampling& sampling) {
   Values logits;
   for (double w : weights) logits.push_back(std::log(w));
@@ -25,7 +25,7 @@ std::vector<int64_t> counts(const Values& weights, const Sampling& sampling) {
   return count;
 }
 
-// Within five standard deviations of shares that are proportional to `expected`; a share of 0 is never drawn.
+// Within five standard deviations of shares proportional to `expected`; a share of 0 is never sampled.
 void check_shares(const Values& weights, const Sampling& sampling, const Values& expected) {
   const std::vector<int64_t> count = counts(weights, sampling);
   double total = 0;
@@ -41,7 +41,7 @@ Model built(Preset preset) {
   Model model(small_model({.preset = preset}));
   model.init(3);
   model.place(Dtype::f64, Device::cpu);
-  // At the scale of initial weights all tokens are about as probable.
+  // At the scale of initial weights all tokens are about equally probable.
   model.each_parameter([](const std::string&, Parameter& p) {
     for (int64_t i = 0; i < p.value.size(); ++i) p.value.data<double>()[i] *= 8;
   });
@@ -53,7 +53,7 @@ Values last_logits(const Model& model, const std::vector<int64_t>& ids) {
   return {all.end() - kVocabulary, all.end()};
 }
 
-// Without a cache: every token from a forward over the whole window.
+// Without a cache: every token from a forward over the full window.
 std::vector<int64_t> naive(
     const Model& model, const std::vector<int64_t>& prompt, int64_t count, const Sampling& sampling, size_t context = 0) {
   if (context == 0) context = static_cast<size_t>(model.config().ctx);
@@ -81,7 +81,7 @@ void continue_texts(const Model& model, const std::vector<int64_t>& prompt, int6
   texts.draw(count, use);
 }
 
-// draw_token as it is defined: all tokens are sorted.
+// The definition of draw_token: sorts all tokens.
 int64_t defined_draw(const Values& logits_v, const Sampling& s, uint64_t index) {
   std::vector<std::pair<double, int64_t>> all;  // minus the logit, the token
   for (size_t v = 0; v < logits_v.size(); ++v)
@@ -159,8 +159,8 @@ TEST_CASE("sampling: shares are the probabilities at every temperature; top-k, t
   CHECK(message_of([] { check(Sampling{.min_p = 1.5}); }) == "min-p: expected 0 to 1, got 1.5");
 }
 
-// The kept weights of transformers 5.24 on torch 2.15. Which of some equal tokens top-p keeps is left open there, as torch.sort is not
-// stable; here it is the first ones.
+// The kept weights of transformers 5.24 on torch 2.15. There torch.sort is not stable, so the choice of top-p among equal tokens is open;
+// here it is the first ones.
 TEST_CASE("sampling: of equal tokens top-k keeps all, top-p as many as it needs") {
   struct Row {
     Values weights;

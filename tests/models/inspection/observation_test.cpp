@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kHeads = 3, kWidth = 12, kPositions = 7;
 
-// Every mixer that has a table.
+// Every mixer with a table.
 std::vector<ModelConfig> configs() {
   std::vector<ModelConfig> all;
   for (const MixerKind mixer :
@@ -44,8 +44,8 @@ Tensor columns_of(const ColumnSlice& rows) {
   return slice(rows.tensor, 2, rows.offset, rows.width ? rows.width : rows.tensor.shape()[2] - rows.offset);
 }
 
-// sum over C of table_bncC v_bCgk, as [b c d], in the dtype and on the device of v. Each of the `groups` heads of v serves
-// n / groups neighbouring heads of the table.
+// sum over C of table_bncC v_bCgk, as [b c d], in the dtype and on the device of v. Each of the `groups` heads of v serves n / groups
+// adjacent heads of the table.
 Tensor times_values(const std::vector<HeadTable>& heads, int64_t first, const Tensor& v_bcd, int64_t groups) {
   std::vector<Arg> tables;
   for (size_t n = static_cast<size_t>(first); n < heads.size(); ++n) {
@@ -59,7 +59,7 @@ Tensor times_values(const std::vector<HeadTable>& heads, int64_t first, const Te
   return reshape(contract("bgncC,bCgk->bcgnk", table_bgncC, v_bCgk), {s[0], s[2], s[1] * (v_bcd.shape()[2] / groups)});
 }
 
-// The model continues with the output that the tables give.
+// The model continues with the output of the tables.
 struct Replacing final : Observing {
   Tensor attend(const void* layer, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
       const AttentionOptions& options) override {
@@ -90,8 +90,7 @@ double through(const Tensor& m_nkK, int64_t n, const Tensor& p, int64_t a, int64
   return sum;
 }
 
-// The products of a mixer's queries and keys are the values of its forms. quad_full attends once for every head, with all
-// columns.
+// The products of a mixer's queries and keys are the values of its forms. quad_full attends once for every head, with all columns.
 template <class M> void check_forms(const M& mixer, const Tensor& x_bcd, const Forms& forms) {
   constexpr bool kOneHead = std::is_same_v<M, QuadFull>;
   const int64_t k = forms.m_nkK.shape()[1], positions = x_bcd.shape()[1];
@@ -113,7 +112,7 @@ template <class M> void check_forms(const M& mixer, const Tensor& x_bcd, const F
   CHECK(call == (kOneHead ? kHeads : 1));
 }
 
-// The projection of a token in block 1 by hand: its embedding, the norm in front of the block where there is one, the map.
+// The projection of a token in block 1 by hand: its embedding, the norm before the block if present, the map.
 Values projected(Model& model, int64_t token) {
   const ModelConfig& config = model.config();
   std::map<std::string, Tensor> value;
@@ -135,7 +134,7 @@ Values projected(Model& model, int64_t token) {
   return p;
 }
 
-// A model with drawn vectors instead of ones and zeros, because a misplaced one then shows.
+// A model with random vectors instead of ones and zeros shows a misplaced one.
 Model drawn_model(const ModelConfig& config, Device device) {
   Model model = built(config, device);
   uint64_t seed = 5;
@@ -175,7 +174,7 @@ TEST_CASE("inspection: with tables instead of ops every model has the same logit
       CAPTURE(v.name);
       const Model model = drawn_model(v.config, device);
       for (const Tensor& lengths_b : {Tensor(), ids_of({13, 5}, {2}, device)}) {
-        if (lengths_b && (!decodes || v.config.mixer == kind_of<Dispatcher>)) continue;  // padding is never read there
+        if (lengths_b && (!decodes || v.config.mixer == kind_of<Dispatcher>)) continue;  // padding is never used there
         const Batch inputs{.ids_bc = ids(2, 13, device), .lengths_b = lengths_b};
         const auto observed = [&](bool replaces) {
           const std::unique_ptr<Observing> watch(replaces ? new Replacing() : new Observing());
@@ -206,7 +205,7 @@ TEST_CASE("inspection: forms give the scores") {
           p.path = path;
           draw(p, seed++);
           p.value = convert(p.value, Dtype::f64);
-          if (p.value.shape().rank() == 1) fill(p.value, 0);  // biases are no part of a form
+          if (p.value.shape().rank() == 1) fill(p.value, 0);  // biases are not part of a form
         });
         const Forms forms = mixer.forms();
         CHECK(!forms.m_nkK == std::is_same_v<M, POnly>);

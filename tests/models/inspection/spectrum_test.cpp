@@ -10,7 +10,7 @@ using namespace ricci;
 
 namespace {
 
-// Q D Q^T with Q a product of reflections of drawn vectors.
+// Q D Q^T with Q a product of reflections of random vectors.
 Tensor with_eigenvalues(const Values& values, uint64_t seed) {
   const auto k = static_cast<int64_t>(values.size());
   Tensor m = zeros({k, k}, Dtype::f64, Device::cpu);

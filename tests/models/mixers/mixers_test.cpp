@@ -1,5 +1,4 @@
-// Mixers by themselves: how each is related to another one, its cache, its first weights, its keys. Every model decodes and is trained in
-// tests/models/families.
+// Single mixers: their relations to each other, cache, initial weights, keys. Every model decodes and is trained in tests/models/families.
 #include "models/mixers/mixers.h"
 
 #include "core/philox.h"
@@ -21,7 +20,7 @@ std::string complaint(MixerKind mixer, const std::function<void(ModelConfig&)>& 
   return message_of([&] { check(c); });
 }
 
-// A mixer with drawn weights, on the CPU in f64.
+// A mixer with random weights, on the CPU in f64.
 template <class M> M drawn_mixer(const typename M::Config& config) {
   M mixer(kShape, config);
   uint64_t seed = 1;
@@ -47,7 +46,7 @@ TEST_CASE("mixers: after an error the cache is unchanged") {
     auto cache = mixer.make_cache(2, Dtype::f32, Device::cpu);
     mixer(zeros({2, 3, 12}, Dtype::f32, Device::cpu), cache);
     CHECK(cache.position == 3);
-    CHECK(message_of([&] { mixer(zeros({1, 2, 12}, Dtype::f32, Device::cpu), cache); }) != "no error");  // another batch
+    CHECK(message_of([&] { mixer(zeros({1, 2, 12}, Dtype::f32, Device::cpu), cache); }) != "no error");  // the wrong batch
     CHECK(cache.position == 3);
   };
   check_mixer(Sdp(kShape, {})), check_mixer(Metric(kShape, {})), check_mixer(Quad(kShape, {})), check_mixer(QuadFull(kShape, {}));

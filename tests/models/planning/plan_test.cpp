@@ -1,4 +1,4 @@
-// A plan equals the memory that a step then takes, also by purpose.
+// A plan equals the memory of the step, also by purpose.
 #include "models/planning/plan.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using namespace ricci;
 
 namespace {
 
-// Smaller on the emulator, which is slow.
+// Smaller on the slow emulator.
 ModelConfig small_model(Device device = Device::cpu, Family family = family_of<Decoder>, Preset preset = Preset::gpt) {
   const bool slow = device == Device::cuda_emulated;
   ModelConfig config;
@@ -108,7 +108,7 @@ TEST_CASE("plan: the block of Llama, with shared keys") {
     config.settings<Sdp>().kv_heads = g;
     const Plan planned = plan_step(config, {}, shape);
     CHECK(planned.parameters == 3 * (d * (h + 2 * g) * k + h * k * d + 3 * d * f + 2 * d + 2 * k) + 301 * d + d);
-    // Three times the forward: its maps, and the products of queries that see half of the keys on average.
+    // Three times the forward: its maps, and the products of queries that attend to half of the keys on average.
     const double maps = 2.0 * static_cast<double>(tokens * (3 * (d * (h + 2 * g) * k + h * k * d + 3 * d * f) + 301 * d));
     const double scores = 3 * 2.0 * static_cast<double>(tokens * 33 * h * k);
     CHECK(planned.flops() > 3 * (maps + scores));
@@ -134,7 +134,7 @@ TEST_CASE("plan: a rank takes a step of its micro-batches, with all weights and 
         CHECK(one.parameters == alone.parameters);
         CHECK(one.flops() == alone.flops());
         for (const HeldFor use : {HeldFor::parameters, HeldFor::optimizer_state}) CHECK(at(one, use) == at(alone, use));
-        // Each gradient starts at a multiple of 32 numbers.
+        // Each gradient starts at a multiple of 32 elements.
         CHECK(one.summed >= 4 * one.parameters);
         CHECK(one.summed < 4 * one.parameters + 4 * 32 * 100);
         CHECK(one.peak >= alone.peak);
@@ -207,7 +207,7 @@ TEST_CASE("plan: memory by purpose, memory kept by the tape, work") {
   int64_t kept = 0;
   for (const Plan::Kept& row : plan.kept) kept += row.bytes;
   CHECK(kept > 0);
-  // 6 per weight of a product and token, and attention's scores: fewer than 10% more.
+  // 6 per weight of a product and token, and attention's scores, less than 10% more.
   const double products = 6.0 * static_cast<double>(3 * 12 * 64 * 64 + 301 * 64) * 64;
   CHECK(plan.flops() > products);
   CHECK(plan.flops() < 1.1 * products);

@@ -1,5 +1,5 @@
-// Checkpoints of a training, without the program around it: the state is read back, whatever the optimizer, and what
-// does not fit is refused. tests/apps/hostile/kills.sh tests whole runs.
+// Checkpoints of training, without the program around it: every optimizer's state is restored, and a mismatch is an error.
+// tests/apps/hostile/kills.sh tests complete runs.
 #include "models/training/checkpoint.h"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ ModelConfig small_config() {
   return config;
 }
 
-// A model in training: its loss after each step says whether two of them stand at the same place.
+// A model in training. Its loss after each step shows if two of them are in the same state.
 struct Trainee {
   Model model;
   Optimizer optimizer;
@@ -84,7 +84,7 @@ TEST_CASE("checkpoint: training continues with the same losses, bit for bit, und
       CHECK(state.best_loss == 2.25);
       CHECK(state.text_hash == UINT64_MAX);
       CHECK(second.optimizer.steps() == 3);
-      CHECK(second.model.parameters()[0]->value.raw() == value.raw());  // filled in place, as a recorded step needs it
+      CHECK(second.model.parameters()[0]->value.raw() == value.raw());  // filled in place, for a recorded step
       CHECK(random_state() == random);
       CHECK(second.step() == fourth);
       CHECK(second.step() == fifth);

@@ -22,7 +22,7 @@ inline std::vector<Variant> every_model() {
   return all;
 }
 
-// Of three sequences each, with other tokens and the same number of targets.
+// Three sequences each, with different tokens and the same number of targets.
 inline std::vector<Batch> small_micro_batches(const ModelConfig& config, int64_t count, Device device) {
   constexpr int64_t kSequences = 3;
   std::vector<Batch> all;

@@ -1,4 +1,4 @@
-// Gradients of bf16 models are added up in f32 over the micro-batches of a step.
+// Gradients of bf16 models are summed in f32 over the micro-batches of a step.
 #include <algorithm>
 
 #include "models/layers/layers.h"
@@ -21,7 +21,7 @@ void check_f32_sums(Model& model, Device device) {
   };
   const std::vector<Parameter*> parameters = model.parameters();
   std::vector<Values> sums(parameters.size()), sizes(parameters.size());  // gradients, their absolute values
-  std::vector<int64_t> narrow(parameters.size());                         // gradients that bf16 holds
+  std::vector<int64_t> narrow(parameters.size());                         // gradients that bf16 can hold
   for (const Batch& one : micro_batches) {
     const std::vector<Tensor> gradients = gradients_of({one});
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -50,7 +50,7 @@ void check_f32_sums(Model& model, Device device) {
 
 }  // namespace
 
-// A view of a parameter or a block that is computed again can be between it and the product that reads it.
+// A view of a parameter or a recomputed block can be between it and its product.
 TEST_CASE("bf16: the gradients of multiple micro-batches are sums in f32, for every parameter of every family") {
   for (const Device device : {Device::cpu, Device::cuda_emulated})
     for (const Variant& v : every_model()) {

@@ -1,4 +1,4 @@
-// Optimizers against torch.optim, the state that they keep, and the schedules of the learning rate.
+// Optimizers against torch.optim, their state, and the learning rate schedules.
 #include "models/training/optimizer.h"
 
 #include <cmath>
@@ -22,7 +22,7 @@ std::vector<Parameter*> pointers(std::vector<Parameter>& parameters) {
   return all;
 }
 
-// Three parameters as the golden files have them: a matrix, a bias and a gain.
+// The three parameters of the golden files: a matrix, a bias and a gain.
 std::vector<Parameter> golden_parameters(const SafetensorsFile& file, const std::string& name, Device device) {
   std::vector<Parameter> parameters;
   for (Role role : {Role::matrix, Role::bias, Role::gain}) {
@@ -120,7 +120,7 @@ TEST_CASE("optimizers: step by step the values of torch.optim") {
   });
 }
 
-// In f32 the bound is larger, because the Newton-Schulz steps multiply a small singular value, with its error, by up to 3.4445^5.
+// The f32 bound is larger: the Newton-Schulz steps multiply a small singular value, with its error, by up to 3.4445^5.
 TEST_CASE("optimizers: muon updates square, tall, wide and packed matrices step by step as torch.optim.Muon does") {
   on_every_device([](Device device) {
     const SafetensorsFile file = golden_file();
@@ -235,7 +235,7 @@ TEST_CASE("optimizers: factors of a parameter have the bits of an optimizer with
     for (const Dtype dtype : {Dtype::f32, Dtype::bf16})
       for (OptimizerConfig config : kEvery) {
         CAPTURE(std::string(name_of(config.kind)));
-        // The last pattern that matches counts. Products with powers of two are exact.
+        // The last matching pattern is used. Products with powers of two are exact.
         config.lr_of = {{"blocks", 4}, {"blocks.*.fc.bias", 0.25}}, config.decay_of = {{"blocks.*.fc", 3}, {"blocks.0.fc.weight", 0.5}};
         std::vector<Parameter> with_factors = drawn_parameters(dtype), weight = drawn_parameters(dtype), bias = drawn_parameters(dtype);
         for (std::vector<Parameter>* const all : {&with_factors, &weight, &bias})

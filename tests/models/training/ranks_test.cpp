@@ -1,5 +1,5 @@
-// Training on multiple ranks, which are threads here: in f64 they have the losses, norms and values of one process up to rounding, and each
-// rank has the bits of the others.
+// Training on multiple ranks, threads here: in f64 they have the losses, norms and values of one process up to rounding, and each rank has
+// the bits of the others.
 #include <algorithm>
 #include <cmath>
 #include <mutex>
@@ -30,7 +30,7 @@ struct Outcome {
   std::vector<Tensor> values;
 };
 
-// Micro-batches with different weights, because some score fewer tokens.
+// Micro-batches of different weights: some have fewer scored tokens.
 std::vector<Batch> micro_batches_of(const ModelConfig& config, int64_t count) {
   std::vector<Batch> all = small_micro_batches(config, count, Device::cpu);
   if (config.family != family_of<Decoder>) return all;
@@ -65,7 +65,7 @@ Outcome train(const Case& c, Ranks& ranks, Dtype reduce_dtype = Dtype::f32) {
   return outcome;
 }
 
-// The largest difference of any number or value from one process's.
+// The largest difference of any value from one process's.
 double difference(const Outcome& a, const Outcome& b) {
   double largest = 0;
   for (size_t i = 0; i < a.numbers.size(); ++i) largest = std::max(largest, std::abs(a.numbers[i] - b.numbers[i]));
@@ -150,7 +150,7 @@ TEST_CASE("ranks: a gradient is the sum of those that have one, and stays empty 
           parameters[i].value = zeros(shapes[i], dtype, Device::cpu);
           all.push_back(&parameters[i]);
         }
-        const double mine = ranks.rank() + 1;  // short numbers, which bf16 holds
+        const double mine = ranks.rank() + 1;  // a short number that bf16 can hold
         for (const size_t i : {size_t{0}, size_t{1}, size_t{3}}) {
           if (i == 1 && ranks.rank() != 1) continue;
           parameters[i].grad = Tensor(shapes[i], dtype);

@@ -35,7 +35,7 @@ inline Tokens small_text() {
   return text;
 }
 
-// The crops of a training with this config, and those of a step.
+// The crops of a training run with this config, and those in a step.
 inline RandomCrops crops_of(const apps::TrainConfig& config, int64_t context) {
   const int64_t sequences = config.sequences(), micro_batches = config.micro_batches();
   return RandomCrops(small_text(), sequences, context, config.seed, micro_batches);

@@ -77,7 +77,7 @@ Outcome trained(Device device, bool graph, const Variant& v) {
   EvaluationBatches validation = EvaluationBatches::windows(small_text(), 2, kContext, kContext);
   validation.keep_first(1);
   Outcome outcome;
-  std::vector<int64_t> steps{0, 3, 1 << 30};  // a step draws its own random numbers, whichever came before it
+  std::vector<int64_t> steps{0, 3, 1 << 30};  // a step samples its own random numbers, whichever came before it
   if (!test::kSanitized && test::everything()) steps.insert(steps.end(), {3, 2, 1});
   for (const int64_t step : steps) {
     const StepResult result = trainer.step.run(some_targets(crops, config, step), step, 1e-2 / static_cast<double>(step + 1));
@@ -117,7 +117,7 @@ TEST_CASE("step graph: losses, gradient norms and weights have the bits of steps
       const Outcome plain = trained(device, false, v);
       CHECK(same(plain, trained(device, true, v)));
       for (size_t i = 0; i < plain.numbers.size(); ++i) CHECK(std::isfinite(plain.numbers[i]));
-      CHECK(plain.numbers[1] > 0.5);  // to be clipped
+      CHECK(plain.numbers[1] > 0.5);  // so it is clipped
     }
   });
 }

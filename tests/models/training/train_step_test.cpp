@@ -1,4 +1,4 @@
-// Training steps: how a batch is cut changes nothing, the op that made a NaN is named, bf16 learns what f32 learns.
+// Training steps: the division of a batch changes nothing, the op that made a NaN is named, bf16 learns as f32 does.
 #include "models/training/train_step.h"
 
 #include <cmath>
@@ -65,7 +65,7 @@ Trained trained(const TrainConfig& config, const ModelConfig& of, Dtype dtype, D
 std::vector<Batch> six_rows(int64_t rows = 6, Device device = Device::cpu) {
   std::vector<int64_t> ids, targets;
   for (int64_t i = 0; i < 6 * kContext; ++i) {
-    const bool counts = i / kContext != 2 && i % 3 != i / kContext % 3;  // row 2 has no target at all
+    const bool counts = i / kContext != 2 && i % 3 != i / kContext % 3;  // row 2 has no targets
     ids.push_back(i * 5 % kVocabulary), targets.push_back(counts ? i * 3 % kVocabulary : kNoTarget);
   }
   const Tensor ids_bc = ids_of(ids, {6, kContext}, Device::cpu), targets_bc = ids_of(targets, {6, kContext}, Device::cpu);
@@ -74,7 +74,7 @@ std::vector<Batch> six_rows(int64_t rows = 6, Device device = Device::cpu) {
   return all;
 }
 
-// The loss of step 3, and the error about a loss or a gradient that is not finite.
+// The loss of step 3, and the error for a loss or gradient that is not finite.
 std::pair<double, std::string> explained(Model& model, const std::vector<Batch>& micro_batches) {
   Optimizer optimizer(model.parameters(), {});
   const TrainStep train_step(model, optimizer, Device::cpu, {.seed = 1});
@@ -96,7 +96,7 @@ void check_gradients(Model& model, std::map<std::string, Values>& expected) {
 
 ModelConfig wider(Preset preset) { return small_model({.preset = preset, .context = 8, .d = 16, .heads = 2}); }
 
-// The root of the mean square of the logits, their mean over the vocabulary left out.
+// The root of the mean square of the logits minus their mean over the vocabulary.
 double size_of_logits(const Tensor& logits) {
   const Values l = values_of(logits);
   double squares = 0;
@@ -223,7 +223,7 @@ TEST_CASE("train step: a NaN in a later part is not blamed on an earlier one wit
 
 TEST_CASE("train step: a gradient that is not finite is distinguished from such a loss") {
   Model model = made(small(0), Dtype::f32, Device::cpu);
-  // ln2 gives 0, so nothing of the large weights is in the forward; the gradient meets them twice.
+  // ln2 gives 0, so the large weights do not affect the forward; the gradient contains them twice.
   model.each_parameter([&](const std::string& path, Parameter& p) {
     if (path.starts_with("blocks.0.ln2") || path == "blocks.0.fc.bias") fill(p.value, 0);
     if (path == "blocks.0.fc.weight" || path == "blocks.0.fc_out.weight") fill(p.value, 1e38);
@@ -235,11 +235,10 @@ TEST_CASE("train step: a gradient that is not finite is distinguished from such 
   CHECK_MESSAGE(message.find("of a gradient it returned are NaN or infinite") != message.npos, message);
 }
 
-// Each of the n ops between ids and loss rounds its results, with relative errors of at most the unit u and independent of
-// each other: to first order the logits are wrong by sqrt(n) u of their size, and the weights, rounded once more in front of
-// each op, double the square. A loss, the difference of log sum exp and a logit, takes the error of two logits. Where the
-// bound is small against what was learned, this says that bf16 learned the same. At five times the learning rate training
-// becomes chaotic: any difference grows.
+// Each of the n ops between ids and loss rounds its results, with independent relative errors of at most the unit u. To first order the
+// logits are wrong by sqrt(n) u of their size, and the weights, rounded again before each op, double the square. A loss, the difference of
+// log sum exp and a logit, has the error of two logits. If the bound is small against the learned difference, bf16 learned the same. At
+// five times the learning rate training becomes chaotic: any difference grows.
 TEST_CASE("training in bf16: the losses are those of f32 within the rounding of weights and activations") {
   on_training_devices([](Device device) {
     if (device == Device::cuda_emulated && !test::everything()) return;
@@ -251,13 +250,13 @@ TEST_CASE("training in bf16: the losses are those of f32 within the rounding of 
       const Tape tape;
       const Batch first = crops_of(config, 8).next();
       const Tensor logits = wide.model.logits(to(first, device));
-      const auto roundings = static_cast<double>(tape.nodes().size());  // each op rounds what it returns
+      const auto roundings = static_cast<double>(tape.nodes().size());  // each op rounds its result
       const double bound = 2 * std::sqrt(2.0 * roundings) * unit(Dtype::bf16) * size_of_logits(logits);
       double worst = 0;
       for (size_t i = 0; i < wide.losses.size(); ++i) raise_to(worst, std::abs(narrow.losses[i] - wide.losses[i]));
       CAPTURE(worst);
       CHECK(worst <= bound);
-      CHECK(worst > 0);  // bf16 it was
+      CHECK(worst > 0);  // the run was bf16
       CHECK(bound < (wide.losses.front() - wide.losses.back()) / 10);
     }
   });
