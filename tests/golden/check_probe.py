@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Holds a ricci probe binary against reference.py (PyTorch) or against the stored cases (standard library only).
+"""Compares a ricci probe binary with reference.py (PyTorch) or with the stored cases (standard library only).
 
     check_probe.py --probe build/ricci-probe                       all cases, float64, cpu
     check_probe.py --probe ... --device cuda_emulated --quick      one small case per feature
-    check_probe.py --probe ... --sweep                             the families of several scales at lengths 1 to 40
+    check_probe.py --probe ... --sweep                             the multi-scale families at lengths 1 to 40
     check_probe.py --probe ... --stored                            tests/golden/probe_cases, without PyTorch
 
-Error of a value: |ours - expected| / max(1, |expected|). Limit: 1e-9 in f64; in f32 and bf16 twice the error that the
-reference makes in that type (see reduced_limits), plus n eps of f32 for the longest sum n. Then the error cases: a
-missing, surplus or misshapen tensor and an unknown key must end with a positive exit code and exactly one line on
-stderr that names it.
-Prints a table; exit code 1 when anything fails.
+Error of a value: |ours - expected| / max(1, |expected|). Limit: 1e-9 in f64; in f32 and bf16 twice the reference's
+error in that type (see reduced_limits), plus n eps of f32 for the longest sum n. Then the error cases: a missing,
+surplus or misshapen tensor and an unknown key must cause a positive exit code and exactly one line on stderr that
+names it. Prints a table; the exit code is 1 if anything fails.
 """
 import argparse
 import math
@@ -30,7 +29,7 @@ def call_probe(args, folder):
 
 
 def largest_error(ours, expected):
-    """max |ours - expected| / max(1, |expected|); infinite as soon as a value is not finite."""
+    """max |ours - expected| / max(1, |expected|); infinite if a value is not finite."""
     errors = [abs(a - b) / max(1.0, abs(b)) for a, b in zip(ours, expected)]
     return max((e if math.isfinite(e) else math.inf for e in errors), default=0.0)
 
@@ -54,7 +53,7 @@ def compare(ours, expected, dtype):
 
 
 def check_case(args, name, model, tensors, limits):
-    """Runs one case, prints its row, returns True when it holds."""
+    """Runs one case, prints its row, returns True if it passes."""
     stored.write_inputs(args.scratch, model, tensors)
     output = args.scratch / "out.safetensors"
     output.unlink(missing_ok=True)
@@ -74,7 +73,7 @@ def reduced_limits(case, dtype, drawn, expected):
     """Twice the reference's own error in this dtype, plus n eps of f32 for the longest sum.
 
     One run can be right by luck (a single loss, a ReLU on the right side of 0), so the reference's error is the largest
-    of several runs whose weights are rounded at random; the loss gets the limit of the logits, which move it at most
+    of multiple runs with randomly rounded weights; the loss has the limit of the logits, since they move it at most
     by twice their error."""
     import make_cases
     import reference
@@ -116,7 +115,7 @@ def check_stored(args):
 
 
 def check_errors(args):
-    """The messages about a model with attention whose files are wrong name what is wrong."""
+    """The messages about wrong files of a model with attention name the fault."""
     model, tensors = stored.models()["gpt"], stored.tensors_of("gpt")
     missing, surplus, misshapen = (f"weights.blocks.{name}" for name in ("0.mixer.proj.weight", "7.fc.weight", "0.fc.weight"))
     dtype, shape, values = tensors[misshapen]

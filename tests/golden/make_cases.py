@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the golden cases of tests/golden/probe_cases/ from reference.py and scales.py, because the machines that check a build have no
-PyTorch. stored.py describes the files. The same seed gives the same bytes.
+"""Writes the golden cases of tests/golden/probe_cases/ from reference.py and scales.py, for machines without PyTorch. stored.py describes
+the files. The same seed gives the same bytes.
 """
 import array
 import collections
@@ -14,7 +14,7 @@ import stored
 GPT = {"preset": "gpt", "vocab": 11, "ctx": 20, "layers": 1}
 MSA = {"preset": "msa", "vocab": 11, "ctx": 20, "layers": 1}
 SCALES = {"vocab": 11, "ctx": 20, "d": 8, "heads": 4, "ff": 9}
-STORED = {  # name: (config, batch, length, lengths of the sequences where they are padded)
+STORED = {  # name: (config, batch, length, lengths of the sequences if they are padded)
     "gpt": ({**GPT, "d": 15, "heads": 3}, 3, 7),
     "gpt_window_untied_no_bias": ({**GPT, "d": 12, "heads": 4, "ff": 17, "layers": 2, "window": 3, "tie": False,
                                    "bias": False}, 1, 19),
@@ -81,13 +81,13 @@ def yaml_text(config):
 
 
 def to_stored(tensor):
-    """As stored.py has it: in f64 and i64, which it keeps exactly."""
+    """In f64 and i64, kept exactly, as in stored.py."""
     kind, code = ("F64", "d") if tensor.is_floating_point() else ("I64", "q")
     return kind, list(tensor.shape), array.array(code, tensor.flatten().tolist())
 
 
 def make_case(config, batch, length, seed, lengths=None):
-    """(model as a run file has it, {in.NAME, weights.NAME, expected.NAME: tensor}, (weights, ids, targets, lengths))"""
+    """(model as in a run file, {in.NAME, weights.NAME, expected.NAME: tensor}, (weights, ids, targets, lengths))"""
     config = {"family": "decoder", "mixer": "sdp", **config}
     definition = definition_of(config)
     weights = definition.random(config, seed)

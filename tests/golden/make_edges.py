@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes edges.safetensors from PyTorch: ops at the edges of their numbers, where scores are huge, sums are long, variances overflow, and
-where there are infinities, NaN and denormal numbers.
+"""Writes edges.safetensors from PyTorch: ops at the limits of their number range: huge scores, long sums, overflowing variances,
+infinities, NaN and denormal numbers.
 
 OP/CASE/x0, x1, .. are the inputs, rounded to f32, and ids. OP/CASE/dy is the gradient of the result, OP/CASE/y the result and OP/CASE/dx0,
-dx1, .. are the gradients of the inputs. They are PyTorch's in f64. Where PyTorch's results in f32 are NaN or infinite, they are those. A
-long input is not stored, but its shape is, OP/CASE/long: long_input makes it. tests/ops/edges_test.cpp compares.
+dx1, .. are the gradients of the inputs. They are PyTorch's f64 results, or its f32 results if these are NaN or infinite. For a
+long input only the shape is stored, OP/CASE/long: long_input makes it. tests/ops/edges_test.cpp compares.
 
     python3 tests/golden/make_edges.py        # needs torch
 """
@@ -72,7 +72,7 @@ def losses(add):
         add(f"cross_entropy/{name}", nll, [rounded(rows), torch.tensor([1, 2])], one)
     uncounted = [[NAN, 1.0, 2.0], [INF, 1.0, 2.0], [-INF, -INF, -INF]]
     add("cross_entropy/uncounted", nll, [rounded([[1.0, 2.0, 3.0]] + uncounted), torch.tensor([1, -1, -1, -1])], one)
-    # Bags of two tokens. The last cell does not count.
+    # Bags of two tokens. The last cell is not scored.
     bag = lambda logits, ids: -logits[:, :-1].log_softmax(2).gather(2, ids.reshape(1, -1, 2)[:, 1:]).mean()
     ids = torch.tensor([[0, 1, 2, 0, 0, 3]])
     for name, rows in (logits | {"equal": [[3e38, -3e38, 3e38, 3e38]] * 2}).items():

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes optimizers.safetensors from torch.optim: what the optimizers must do to three parameters in f64.
+"""Writes optimizers.safetensors from torch.optim: the expected updates of three parameters in f64.
 
 Each case has CASE/p0..p2 (the values at the start), g0..g2 (K steps of gradients, step first) and x0..x2 (the values after
 each step). p0 decays, p1 and p2 do not. The settings are the metadata, CASE/lr and so on.
 
-The cases of Muon have four matrices, all of which decay. p3 has the rows of q, k and v, each a parameter of its own in PyTorch. PyTorch
+Muon's cases have four matrices with decay. p3 has the rows of q, k and v, separate parameters in PyTorch. PyTorch
 computes the Newton-Schulz steps in bf16, here in f64.
 
     python3 tests/golden/make_optimizers.py        # needs torch

@@ -1,11 +1,11 @@
-"""Independent PyTorch definitions of the mixers, for reference.py: what positions hear of each other.
+"""Independent PyTorch definitions of the mixers, for reference.py: how positions exchange information.
 
     shapes(c)                     {name below "mixer.": shape} of the parameters
-    mix(c, table, x, keep, lengths)    y (b, t, d); table maps those names to tensors, keep (b, 1, t, s) says what query t may read
+    mix(c, table, x, keep, lengths)    y (b, t, d); table maps those names to tensors, keep (b, 1, t, s) masks the keys of query t
 
 Clear and naive on purpose, as in reference.py:
   * dispatcher: roll and a constant mask, level after level, as in the paper's pseudo-code;
-  * the forms of metric attention: the dense matrix of every head, every score by itself;
+  * the forms of metric attention: the dense matrix of every head, every score separately;
   * metric_psd: M = L L^T, with the lower triangle L packed row by row.
 """
 import math
@@ -17,7 +17,7 @@ NAMES = ("sdp", "dispatcher", "quad_full", *FORMS, "avgpool", "identity")
 
 
 def of_layer(c, i):
-    """The configuration of layer i: its own mixer from a list, and its own value of a key that maps mixers to values."""
+    """The configuration of layer i: its mixer from a list, and its value of a key that maps mixers to values."""
     if isinstance(c["mixer"], str):
         return c
     mixer = c["mixer"][i % len(c["mixer"])]
@@ -25,7 +25,7 @@ def of_layer(c, i):
 
 
 def levels(c):
-    """As many as ctx needs, unless the configuration says how many."""
+    """The number that ctx needs, unless the configuration sets it."""
     return max(1, math.ceil(math.log2(c["ctx"]))) if c["levels"] is None else c["levels"]
 
 
@@ -77,7 +77,7 @@ def merged(x_bhtk):
 
 def weighted_values(scores_bhts, v_bhsk, keep):
     """softmax over the visible keys; a query without one gives exactly zero and passes no gradient."""
-    if scores_bhts.shape[-1] == 0:  # a stack without a whole cell
+    if scores_bhts.shape[-1] == 0:  # a stack without a complete cell
         return scores_bhts @ v_bhsk
     scores = scores_bhts.masked_fill(~keep, -math.inf)
     highest = scores.detach().amax(-1, keepdim=True)
@@ -91,7 +91,7 @@ def attention(q_bhtk, k_bhsk, v_bhsk, keep):
 
 
 def pool(x_btd, window, causal, lengths=None):
-    """The mean over the window's positions that are no padding, minus x; a mean over none is 0."""
+    """The mean over the window's positions without padding, minus x; a mean over none is 0."""
     length = x_btd.shape[1]
     y = torch.zeros_like(x_btd)
     for b in range(x_btd.shape[0]):
@@ -142,7 +142,7 @@ def triangle_to_matrix(packed_hl, k, lower):
 
 
 def frequency(c, i, r):
-    """Radians a position of pair i, as Llama 3.1 scales them by their wavelength."""
+    """Radians per position of pair i, scaled by wavelength as in Llama 3.1."""
     w = c["rope_theta"] ** (-2 * i / r)
     if c["rope_scaling"] == "linear":
         return w / c["rope_factor"]
@@ -156,7 +156,7 @@ def frequency(c, i, r):
 
 
 def turned(c, x_bhtk):
-    """Pair i, columns i and i + r/2 as one complex number, times exp(i t w_i); the columns from r on stay."""
+    """Pair i, columns i and i + r/2 as one complex number, times exp(i t w_i); the columns from r are unchanged."""
     r = int(c["rope_fraction"] * x_bhtk.shape[-1])
     w = torch.tensor([frequency(c, i, r) for i in range(r // 2)], dtype=torch.float64)
     angle = torch.arange(x_bhtk.shape[2], dtype=torch.float64)[:, None] * w
@@ -196,5 +196,5 @@ def mix(c, table, x_btd, keep, lengths):
         q, k = (x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + c["norm_eps"]) * table[f"{name}_norm.weight"] for name, x in (("q", q), ("k", k)))
     if c["positions"] == "rope":
         q, k = turned(c, q), turned(c, k)
-    k, v = (torch.stack([x[:, n * g // h] for n in range(h)], 1) for x in (k, v))  # each query head with the keys that it hears
+    k, v = (torch.stack([x[:, n * g // h] for n in range(h)], 1) for x in (k, v))  # each query head with its keys
     return linear(table, "proj", merged(attention(q, k, v, keep)))

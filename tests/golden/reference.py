@@ -7,21 +7,21 @@ Clear and naive on purpose: float64, a dense mask, nothing fused, nothing shared
     r_bnts = q_bntk . k_bnsk / sqrt(k);  keep(t, s) = 0 <= t - s < window;  p = softmax_s(r | keep)
     pre :  x += mix(ln1(x));      x += fc_out(act(fc(ln2(x))))        and a final layer norm
     post:  x = ln1(x + mix(x));   x = ln2(x + fc_out(act(fc(x))))     and none
-    gated: act(gate) up in the place of act(fc(x)), where fc(x) = gate | up
-    qk_norm: q and k of every head are RMS-normalised, with one gain for queries and one for keys
-    rope:  q_t and k_s turn by the angles of their positions; kv_heads g: query head n hears head n div (h / g)
+    gated: act(gate) up instead of act(fc(x)), fc(x) = gate | up
+    qk_norm: q and k of every head are RMS-normalized, with one gain for queries and one for keys
+    rope:  q_t and k_s are rotated by their positions; kv_heads g: query head n uses head n div (h / g)
     rms :  ln(x) = gain x / sqrt(mean(x^2) + eps)
 
-Readings where the specification leaves room:
+Choices that the specification leaves open:
   * `bias` governs the attention and feed-forward maps; layer norms stay affine and `head.bias` stays with `msa`;
   * an explicit `tie` overrides the preset and does not touch `head.bias`;
   * `causal: false` drops `0 <= t - s` and keeps `t - s < window`;
-  * `lengths` hides the keys s >= lengths[b]; the loss is steered by the targets alone;
-  * a mean over no position is 0: of a pooling window that holds padding only, and of the logits of an empty sequence;
-  * a classifier has no mask unless `causal` says so, and its map to the classes has a bias.
+  * `lengths` hides the keys s >= lengths[b]; the loss depends only on the targets;
+  * a mean over no position is 0: a pooling window of padding, the logits of an empty sequence;
+  * a classifier has no mask unless `causal` is true, and its map to the classes has a bias.
 
-Run as a program, it holds the model against torch.nn.TransformerEncoderLayer (pre and post norm), torch's
-scaled_dot_product_attention and cross_entropy, and its own rules; exit code 1 on a failure.
+Run as a program, it compares the model with torch.nn.TransformerEncoderLayer (pre and post norm), torch's
+scaled_dot_product_attention and cross_entropy, and its own rules; the exit code is 1 on a failure.
 """
 import math
 import sys
@@ -88,7 +88,7 @@ def resolve(config, defaults=DEFAULTS):
 
 
 def stack_shapes(c, pos, blocks, ln, rows, layers, mixer=mixers.shapes):
-    """Of a stack of blocks over as many rows, with the names of its positions, its blocks and its last norm."""
+    """The shapes of a stack of blocks, with the names of its positions, blocks and last norm."""
     shapes = {f"{pos}.weight": (rows, c["d"])} if c["positions"] == "learned" else {}
     for i, block in enumerate(f"{blocks}.{i}." for i in range(layers)):
         shapes |= norm_shapes(c, f"{block}ln1") | norm_shapes(c, f"{block}ln2")
@@ -118,8 +118,8 @@ def random_weights(shapes, seed):
 
 
 def random_batch(config, batch, length, seed):
-    """(ids, targets), int64, (batch, length) each, of a classifier (batch,) targets; about a fifth of the targets is -1, but
-    never all of them."""
+    """(ids, targets), int64, (batch, length) each, for a classifier (batch,) targets; about a fifth of the targets is -1, but
+    never all."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(config["vocab"], (batch, length), generator=generator)
     if config.get("family") == "classifier":
@@ -143,7 +143,7 @@ def sinusoid(length, d):
 
 
 def visible_keys(batch, length, window=None, causal=True, lengths=None):
-    """keep (batch, 1, t, s): may query t read key s?"""
+    """keep (batch, 1, t, s): is key s visible to query t?"""
     t, s = torch.arange(length)[:, None], torch.arange(length)[None, :]
     keep = torch.ones(batch, 1, length, length, dtype=torch.bool)
     keep = keep & (t - s >= 0) if causal else keep
@@ -152,8 +152,8 @@ def visible_keys(batch, length, window=None, causal=True, lengths=None):
 
 
 class Model:
-    """The model of either family; `table` maps every state_dict name of the specification to its nn.Parameter. The families of several
-    scales build on it."""
+    """The model of either family; `table` maps every state_dict name of the specification to its nn.Parameter. The multi-scale
+    families build on it."""
     defaults = DEFAULTS
 
     def __init__(self, config, weights):
@@ -205,7 +205,7 @@ class Model:
         return torch.nn.functional.linear(h, self.table["tok.weight" if self.c["tie"] else "head.weight"], self.table.get("head.bias"))
 
     def __call__(self, ids_bt, lengths=None):
-        """ids (b, t) -> logits (b, t, v); of a classifier (b, classes)."""
+        """ids (b, t) -> logits (b, t, v); for a classifier (b, classes)."""
         c = self.c
         batch, length = ids_bt.shape
         x = self.stack(self.embedded(ids_bt), visible_keys(batch, length, c["window"], c["causal"], lengths), lengths, c["layers"])
@@ -220,14 +220,14 @@ class Model:
 
 
 def mean_loss(logits_btv, targets_bt):
-    """Mean nats over the targets that are not -1."""
+    """Mean nats over the targets other than -1."""
     counted = targets_bt >= 0
     z = logits_btv[counted]
     return (torch.logsumexp(z, -1) - z[torch.arange(len(z)), targets_bt[counted]]).mean()
 
 
 def evaluate(model, ids, targets, lengths=None):
-    """{logits, loss, grad.<name>...} as the probe writes them, in the dtype of the weights (loss in float64)."""
+    """{logits, loss, grad.<name>...} as written by the probe, in the dtype of the weights (loss in float64)."""
     logits = model(ids, lengths)
     loss = model.loss(logits, ids, targets, lengths)
     loss.backward()
@@ -255,7 +255,7 @@ def torch_block(model, i):
 
 
 def torch_decoder_loss(model, ids, targets):
-    """The whole model from torch's own modules; returns (logits, loss)."""
+    """The full model from torch's modules; returns (logits, loss)."""
     c, table, t = model.c, model.table, ids.shape[1]
     x = torch.nn.functional.embedding(ids, table["tok.weight"])
     even = torch.arange(0, c["d"], 2, dtype=torch.float64)
@@ -277,7 +277,7 @@ def difference(a, b):
 
 
 def model_checks(base):
-    """Yields (name, error, tolerance): values against torch.nn, and which positions one token moves."""
+    """Yields (name, error, tolerance): values against torch.nn, and the positions that depend on a token."""
     for preset in ("gpt", "msa"):
         for extra in ({}, {"window": 3}, {"causal": False}, {"bias": False}, {"tie": preset != "gpt"}):
             config = {**base, "preset": preset, **extra}
@@ -334,7 +334,7 @@ def mixer_checks():
 
 
 def self_test():
-    """Prints one line per check; returns True when all hold."""
+    """Prints one line per check; returns True if all pass."""
     base = {"vocab": 11, "ctx": 9, "d": 15, "heads": 3, "layers": 2, "ff": 22}
     failed = 0
     for name, error, tolerance in (*model_checks(base), *attention_checks(), *mixer_checks()):

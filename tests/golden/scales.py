@@ -1,17 +1,17 @@
-"""Independent PyTorch definitions of the families of several scales, topdown, bottomup, retina and coarse, for golden values.
+"""Independent PyTorch definitions of the multi-scale families, topdown, bottomup, retina and coarse, for golden values.
 
-Clear and naive on purpose: float64, torch's own convolutions, a dense mask of which query sees which cell, every shifted row by
-itself.
+Clear and naive on purpose: float64, torch's own convolutions, a dense mask of queries and cells, every shifted row
+separately.
 
-Readings where the specification leaves room:
-  * `bias` governs the attention and feed-forward maps, those of the aggregation layer among them; down, up and combine have biases;
+Choices that the specification leaves open:
+  * `bias` governs the attention and feed-forward maps, including the aggregation layer; down, up and combine have biases;
   * the norm, activation, positions and scale of the embedding follow the preset in every stack, as in a decoder;
-  * without a coarser cell what is combined is zero; a head without a visible cell gives zero;
-  * `lengths` hides as keys all cells that are not whole before lengths[b], and from the coarse loss those that it would have to say;
+  * without a coarser cell zeros are combined; a head without a visible cell outputs zeros;
+  * `lengths` hides as keys the cells that are incomplete before lengths[b], and omits them as targets of the coarse loss;
   * a rotary position is the index of a cell in its stack;
   * the loss over no position is 0;
   * a text without `lengths` ends with its last target; `bag_weights` weigh, in the loss of a topdown model, the coarse loss of each
-    coarse scale, whose logits are those of the same map to the vocabulary.
+    coarse scale, with logits from the same map to the vocabulary.
 """
 import math
 
@@ -24,7 +24,7 @@ FAMILIES = ("topdown", "bottomup", "retina", "coarse")
 
 
 def head_groups(heads, scales):
-    """For each head the place of its scale: contiguous, sizes that differ by at most one, larger groups first."""
+    """For each head the index of its scale: contiguous, sizes that differ by at most one, larger groups first."""
     return [s for s in range(scales) for _ in range(heads // scales + (1 if s < heads % scales else 0))]
 
 
@@ -35,7 +35,7 @@ def windows(c):
 
 
 def retina_shapes(c):
-    """Of the mixer of a block."""
+    """The parameter shapes of a block's mixer."""
     maps = {part: (c["d"], c["d"]) for part in ("q", "k", "v")}
     shapes = mixers.linear_shapes(maps, c["bias"])
     for s in c["scales"][1:]:
@@ -92,7 +92,7 @@ class Model(reference.Model):
         return torch.stack([x.mean(1) if self.c["down"] == "avg" else x.max(1).values for x in of_cell], 1)
 
     def divided(self, name, x_btd, cells, seen, groups):
-        """Attention whose head h reads cells[groups[h]], of which seen[groups[h]] (b, t, m) says what a query sees."""
+        """Attention whose head h reads cells[groups[h]], with the mask seen[groups[h]] (b, t, m)."""
         y = []
         for head, g in enumerate(groups):
             q, k, v = (mixers.heads_of(self.linear(f"{name}.{part}", x), len(groups))[:, head] for part, x in (("q", x_btd), ("k", cells[g]), ("v", cells[g])))
@@ -100,7 +100,7 @@ class Model(reference.Model):
         return self.linear(f"{name}.proj", torch.cat(y, -1))
 
     def visible(self, lengths, t, m, s, rule):
-        """(b, t, m): may token t see cell m of scale s? Hidden are cells that are not whole before the length."""
+        """(b, t, m): is cell m of scale s visible to token t? Cells that are incomplete before the length are hidden."""
         batch = len(lengths)
         keep = torch.zeros(batch, t, m, dtype=torch.bool)
         for b in range(batch):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The stored cases, and safetensors files read and written with the standard library only, because the machines that check a build have
-neither PyTorch nor the package safetensors.
+"""The stored cases, and safetensors files read and written with the standard library only, for machines without PyTorch and
+the package safetensors.
 
-    stored.py CASE FOLDER     writes model.yaml, weights.safetensors and in.safetensors of a case, as ricci probe reads them
+    stored.py CASE FOLDER     writes model.yaml, weights.safetensors and in.safetensors of a case, for ricci probe
 
-probe_cases/cases.yaml has the model of each case. The file of its family has its tensors: CASE/in.ids, CASE/in.targets and, with padding,
-CASE/in.lengths; CASE/weights.NAME; CASE/expected.logits, CASE/expected.loss and CASE/expected.grad.NAME, all numbers in f64.
+probe_cases/cases.yaml contains the model of each case. The file of its family contains its tensors: CASE/in.ids, CASE/in.targets and, with
+padding, CASE/in.lengths; CASE/weights.NAME; CASE/expected.logits, CASE/expected.loss and CASE/expected.grad.NAME, all in f64.
 """
 import array
 import json
@@ -40,12 +40,12 @@ def write_safetensors(path, tensors, metadata=None):
 
 
 def part(tensors, prefix):
-    """The tensors whose names begin with the prefix, without it."""
+    """The tensors with this name prefix, without it."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def models():
-    """{case: its model as a run file has it}"""
+    """{case: its model as in a run file}"""
     texts = {}
     for line in (FOLDER / "cases.yaml").read_text().splitlines():
         if line.startswith("  "):
