@@ -190,7 +190,7 @@ TEST_CASE("cli: options for the members of a struct") {
   CHECK(parse({"--top_k", "3"}).starts_with("ricci train: no option --top_k, the nearest is '--top-k'"));
   const std::string help = parse({"--help"});
   for (const char* text :
-      {"--temperature FLOAT=1 ", "--top-k INT=0 ", "Draw from the k most probable tokens; 0: from all", "--seed UINT=1 "})
+      {"--temperature FLOAT=1 ", "--top-k INT=0 ", "Sample from the k most probable tokens (0: from all)", "--seed UINT=1 "})
     CHECK(contains(help, text));
 }
 
