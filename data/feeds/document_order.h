@@ -1,5 +1,4 @@
-// The documents of a corpus in an endless random order. The order is computed, not stored. A corpus can have more documents than memory can
-// hold.
+// The documents of a corpus in an endless random order, computed and not stored. There can be more documents than fit into memory.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -44,7 +44,7 @@ struct Documents {
   bool is_text() const { return traits_of(options.format).is_text(); }
 };
 
-// The bytes at the start of a text that are complete units, whatever follows the text, such as Tokenizer::complete_prefix.
+// The length of the start of a text in complete units, whatever follows it, such as Tokenizer::complete_prefix.
 using CompletePrefix = std::function<size_t(std::string_view text)>;
 
 class DocumentReader {

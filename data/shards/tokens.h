@@ -41,8 +41,8 @@ class Tokens {
   // 1 for each scored token, 0 for the others. Without a mask all are scored.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
 
-  // The documents, shard by shard. Shuffling permutes the shards, and the documents of each. Spans start at the beginning of the corpus and
-  // cover it in order except after select().
+  // The documents, shard by shard. Shuffling permutes the shards, and the documents of each. Spans are relative to the start of the corpus,
+  // and cover it in order except after select().
   int64_t shards() const { return std::ssize(shards_); }
   int64_t documents() const;
   int64_t documents(int64_t shard) const { return shards_[static_cast<size_t>(shard)].documents; }
@@ -73,7 +73,7 @@ class Tokens {
   struct Shard {
     int64_t first_of_all, documents;                            // in the parts
     std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // select()'s documents, used instead
-    int64_t first = 0;                                          // spans start at this token of the corpus
+    int64_t first = 0;                                          // spans are relative to this token of the corpus
   };
 
   Tokens without_parts() const;

@@ -27,7 +27,7 @@ struct DecodeState {
   bool at_start = true;  // the next word is the first, written without a space
 };
 
-// The ids that mark the begin and end of a text; -1 or empty if missing.
+// The ids that mark the beginning and the end of a text; -1 or empty if missing.
 struct Marks {
   int64_t first = -1;              // starts every document, prompt and scored text, and is never a target
   int64_t begin = -1;              // the bos_token of other programs; texts can start without it

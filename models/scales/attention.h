@@ -1,4 +1,4 @@
-// Attention from tokens to cells, with the heads divided among the scales, some near and in detail, some far and coarse. The keys of a head
+// Attention from tokens to cells, with the heads divided among the scales, from near and detailed to far and coarse. The keys of a head
 // of scale s are the cells of that scale:
 //   q = Wq x,   k = Wk cells_s,   v = Wv cells_s   (its rows of the matrices),   y = merge(p v) W_proj^T
 // A head outputs zeros while its scale has no complete cell.

@@ -73,7 +73,7 @@ class Optimizer final : public MemoryHolder {
   void step(double learning_rate);
 
   // A step in two halves. begin_step() increments the step count and writes the rates to device memory; update() reads them there, so it
-  // can be recorded and launched again (cuda/device/graph.h). update() scales the gradients to a norm of at most `clip` (zero: never).
+  // can be recorded and launched again (cuda/device/graph.h). update() scales the gradients to a norm of at most `clip` (0 does not scale).
   // If the norm or the loss is not finite, it only clears the gradients. Returns the norm before scaling; loss and norm are f64
   // scalars on the device.
   void begin_step(double learning_rate);

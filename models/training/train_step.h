@@ -48,8 +48,8 @@ struct TrainStepOptions {
 };
 
 // Dropout in a sequence depends only on the seed, the step and the index of the sequence in the step. So every division of a step into
-// equal micro-batches has the same gradient up to rounding, and the same bits with batch_invariant. With topdown's bag_weights, a mean over
-// the cells of the micro-batch, this holds only for full windows with all targets scored.
+// equal micro-batches has the same gradient up to rounding, and the same bits with batch_invariant. A bag loss is the
+// mean over the cells of its micro-batch, so with topdown's bag_weights this holds only for full windows with all targets scored.
 class TrainStep {
  public:
   // With multiple ranks each makes one, and they call run() or explain_nonfinite() together. Errors: a graph is used with multiple ranks or
