@@ -1,5 +1,5 @@
 // The tape records every op as it runs. backward() then walks from the last op to the first and turns the gradients of outputs into the
-// gradients of inputs. It is a flat list and not a graph, because execution order is the only order that the walk needs.
+// gradients of inputs. The tape is a flat list, not a graph: execution order is the only order that the walk needs.
 //
 // After y = gelu(linear(x, w)), with a constant x and a Parameter w:
 //
@@ -9,7 +9,7 @@
 //   nodes_        0: linear (-1, 0) -> 1           1: gelu (1) -> 2
 //                    keeps x and w                    keeps gelu'(h)
 //
-// A slot is one value: its shape, its dtype and, during backward, its gradient. A node is one op. It names slots by number; -1 is a
+// A slot is one value: its shape, its dtype and, during backward, its gradient. A node is one op. It refers to slots by index; -1 is a
 // constant. backward(y) starts with the gradient of slot 2. Node 1 turns it into the gradient of slot 1, and node 0 turns that into the
 // gradient of w. That is added to Parameter::grad. Each use of a parameter makes a new slot that points to the one Parameter, so the
 // gradients of tied weights add up.
@@ -60,11 +60,11 @@ class Tape final : public MemoryHolder, private RecordingScope {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  // `dloss` is the gradient of the loss, 1 if it is not given. The walk frees each op's kept tensors, so it happens once. Errors: the loss
-  // is not on this tape; it is not a scalar and has no dloss; a second backward; a parameter without a path next to others with one; an op
-  // without a backward; a kept tensor was changed; a backward returns a wrong number of gradients, a wrong shape or a wrong dtype.
+  // `dloss` is the gradient of the loss, by default 1. The walk frees each op's kept tensors, so a tape has one backward. Errors: the loss
+  // is not on this tape; it is not a scalar and has no dloss; a second backward; one parameter has a path and another none; an op has no
+  // backward; a kept tensor was changed; a backward returns a wrong number of gradients, a wrong shape or a wrong dtype.
   void backward(const Tensor& loss, const Tensor& dloss = {});
-  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // from many outputs at once, each with its gradient
+  void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // from multiple outputs, each with its gradient
 
   // A value that is not a parameter and gets a gradient. The gradient is summed and returned in `sums`, by default the dtype of t. It is
   // zero if backward did not reach it.

@@ -1,5 +1,11 @@
-// The message about a block that failed: one line with the kernel, the block and the waiting threads with their source lines, because that
-// is all one needs to find a barrier that some threads missed.
+// The one-line message about a block that failed: the kernel, the block, and the source line of each waiting thread. The path of such a
+// message, if a thread returns while others wait at a barrier:
+//   thread.cpp                    run_thread          the thread has left the kernel's function; calls thread_returned
+//   instructions/collectives.cpp  thread_returned     calls check_nobody_waits
+//   report.cpp                    check_nobody_waits  arrived_ > 0: throws an Error with state(), the list of all threads
+// A barrier knows its line from its declaration, `inline void __syncthreads(Loc loc = {})` (instructions/collectives.h). Loc (emulator.h)
+// is by default __builtin_FILE() and __builtin_LINE(), and the compiler evaluates a default argument at the call: this is the kernel's
+// line. Block::barrier stores it, and thread_state prints it.
 #include "cuda/emulator/report.h"
 
 #include <bit>
@@ -92,8 +98,7 @@ void Block::finish(uint64_t seed) {
       {prefix(), who.empty() ? block_name() : who, damage.variable, damage.bytes, damage.position, launched_at()}));
 }
 
-// ---- The thread that wrote out of bounds, found by a second run of the block. That run can take another way, because the first has
-// changed its data.
+// ---- The thread that wrote out of bounds, found by a second run of the block. It can differ: the first run has changed the data.
 
 // Runs the block again and looks at the byte of shared memory whenever a thread stops.
 std::string Block::find_writer(const SharedMemory::Damage& damage, uint64_t seed) {

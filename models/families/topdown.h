@@ -1,7 +1,14 @@
-// family: topdown. A language model from coarse to fine (Subramanian et al. 2020, section 3.2): each scale has a stack of blocks over its
-// cells, and also reads the output of the next coarser scale for complete cells, because an incomplete cell contains the future. e are the
-// token embeddings, s_1 = 1 < ... < s_n the scales.
+// family: topdown. A language model from coarse to fine (Subramanian et al. 2020, section 3.2). e are the token embeddings, s_1 = 1 < ...
+// < s_n the scales. D turns each cell of s tokens into one vector, T is a stack of blocks over the cells, and U turns each coarse cell
+// into r = s_i+1 / s_i rows, row q with the matrix W_q:
 //   h^s_n = T_s_n(D(e, s_n)),   h^s_i = T_s_i(combine([D(e, s_i) ; shift(U(h^s_i+1))])),   logits = h^1 W_vocab^T
+// With the scales 1 and 4, eight tokens have two cells. Below each token is the row of U that it uses, cell.q (-: zeros):
+//   token            0    1    2    3    4    5    6    7
+//   cell             |------- 0 -------| |------- 1 -------|
+//   shift: tight     -    -    -   0.0  0.1  0.2  0.3  1.0     from the last token of the cell on: shift r - 1
+//   shift: block     -    -    -    -   0.0  0.1  0.2  0.3     from the token after the cell on: shift r
+// Token t predicts token t + 1. Token 3 can use cell 0. Token 2 must not: the cell contains token 3, the answer. Row 1.0 depends on cell 0
+// as well, through T.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -14,8 +21,8 @@
 namespace ricci {
 
 enum class LossFrom : uint8_t {
-  start,       // every position counts
-  first_full,  // from the first position that reads every scale
+  start,       // every position is scored
+  first_full,  // scores start at the first position that depends on every scale
 };
 
 struct TopDownConfig {
@@ -33,7 +40,7 @@ struct TopDownConfig {
 
 struct TopDown {
   Tensor operator()(const Tensor& e_bcd, const Tensor& lengths_b) const { return each_scale(e_bcd, lengths_b)[0]; }
-  // The output of each scale's blocks, from fine to coarse; empty for a scale without a whole cell.
+  // The output of each scale's blocks, from fine to coarse; empty for a scale without a complete cell.
   std::vector<Tensor> each_scale(const Tensor& e_bcd, const Tensor& lengths_b) const {
     std::vector<Tensor> h_s(scales.size());
     Tensor z_bmx;  // from the next coarser scale
@@ -53,7 +60,7 @@ struct TopDown {
     Stack<Sdp> stack;
     Linear combine;         // with the next coarser scale; empty for the coarsest
     Upsample up;            // to the next finer scale; empty for the finest
-    double bag_weight = 0;  // weight of bag_loss in the loss of training
+    double bag_weight = 0;  // weight of bag_loss in the training loss
   };
   std::vector<Scale> scales;  // from fine to coarse
   TopDownConfig config;
@@ -74,7 +81,7 @@ struct TopDown {
 
   int64_t scored_from() const {
     if (config.loss_from == LossFrom::start) return 0;
-    int64_t first = 0;  // the first cell of scale i that reads all coarser scales
+    int64_t first = 0;  // the first cell of scale i that depends on all coarser scales
     for (size_t i = scales.size() - 1; i-- > 0;) first = first * scales[i + 1].up.ratio + shift_to(i);
     return first;
   }
@@ -83,7 +90,7 @@ struct TopDown {
     struct ScaleState {
       Downsample::State down{};
       Stack<Sdp>::State stack;
-      CellMemory up{};  // z of join_upsampled that the finer scale still reads
+      CellMemory up{};  // z of join_upsampled that the finer scale still needs
     };
     std::vector<ScaleState> scales;
   };
@@ -136,14 +143,14 @@ struct TopDown {
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }
 
  private:
-  int64_t shift_to(size_t i) const {  // scale i reads the coarser scale this many of its cells later
+  int64_t shift_to(size_t i) const {  // in cells of scale i
     return i + 1 < scales.size() ? scales[i + 1].up.ratio - (config.shift == Shift::tight) : 0;
   }
   Tensor combined(size_t i, const Tensor& cells_bmd, const Tensor& z_bmx, int64_t shift) const {
     if (i + 1 == scales.size()) return cells_bmd;
     return scales[i].combine(scales[i + 1].up.join(cells_bmd, z_bmx, shift));
   }
-  // The next cells of scale i, combined with the rows of the coarser scale that they read.
+  // The next cells of scale i, combined with their rows of the coarser scale.
   Tensor combined_with_past(size_t i, const Tensor& cells_bmd, State& state) const {
     if (i + 1 == scales.size()) return cells_bmd;
     const int64_t ratio = scales[i + 1].up.ratio, shift = shift_to(i), first = state.scales[i].stack.position;

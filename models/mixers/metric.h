@@ -1,9 +1,10 @@
-// The mixers `quad`, `p_only`, `metric` and `metric_psd`: attention with scores that are a form of one projection
+// Metric-tensor attention. sdp compares two projections, q and k. Here one projection p is compared with itself by a learned k x k matrix
+// M_n for each head, as a metric tensor measures vectors:
 //   p = x W_in^T,   r_bncC = p_bcn M_n p_bCn^T / sqrt(k),   s = softmax_C(r | visible),   y = merge(s v) W_out^T
-// with v = p, or v = x W_val^T with value_proj. M_n is a k x k matrix for every head:
-//   quad         any                           p_only       the identity
-//   metric       symmetric, packed             metric_psd   L L^T, L packed: a p_c never scores itself below 0
-// With q = p M this is attention with p as its keys and its values, so decoding has to keep only p: half of the cache of sdp.
+// v = p, or v = x W_val^T with value_proj. The mixers differ in M_n:
+//   quad         any matrix                    p_only       the identity
+//   metric       symmetric, packed             metric_psd   L L^T, L packed: a position never scores itself below 0
+// No kernel is needed: with q = p M this is attention with the keys p and the values p. A cache contains only p, half of sdp's.
 #pragma once
 #include "models/mixers/attention.h"
 #include "ops/metric/metric.h"
@@ -57,7 +58,7 @@ template <class Form> struct FormProjection {
   }
 };
 
-// A form turns the projection into queries. whole() returns its matrices [n k k], empty for the identity.
+// A form is M: queries() is p M, and whole() returns the matrices [n k k], empty for the identity.
 struct PackedForm {
   static constexpr bool kSymmetric = true;
   Tensor queries(const Arg& p_bcd) const { return times_metric(p_bcd, m, triangle); }

@@ -1,7 +1,11 @@
-// The state of training as a file, checkpoints/step-00001234.safetensors. It has everything that the next step depends on except the config
-// and the text, because a resumed run must equal an uninterrupted one bit for bit: the parameters by name (for bf16 their f32 masters), the
-// optimizer's state as optimizer.NAME, and as metadata the steps, the random state, the best evaluation and the place in the data. A
-// checksum covers the file.
+// The state of training as a file, checkpoints/step-00001234.safetensors: the parameters by name (for bf16 their f32 masters), the
+// optimizer's state as optimizer.NAME, and as metadata the steps, the random state, the best evaluation and the position in the data. A
+// checksum covers the file. A resumed run equals an uninterrupted one bit for bit, under five conditions:
+//   1. the file contains everything that the next step depends on, except config and text    checkpoint.cpp, tensors_of and metadata_of
+//   2. a batch is a function of the seed and the step, or of the saved position in the data  data/feeds/feed.cpp
+//   3. dropout is a function of the seed, the step, the op and the element                   train_step.cpp, random_state_at; core/philox.h
+//   4. sums have a fixed order for any number of threads                                     core/cpu/parallel.h
+//   5. a file is replaced in one step: after a kill the old or the new one is there          core/files/file.cpp
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,10 +26,10 @@ struct TrainState {
   int64_t step = 0;  // finished steps
   int64_t best_step = -1;
   double best_loss = std::numeric_limits<double>::infinity();  // lowest nats per token of the validation text, after best_step
-  uint64_t text_hash = 0;                                      // Corpus::hash, to recognise another text
+  uint64_t text_hash = 0;                                      // Corpus::hash, to detect a different text
   int64_t schedule_steps = 0;                                  // the step at which the schedule ends
   bool awaits_evaluation = false;  // interrupted before the evaluation after this step: a resumed run makes it first
-  std::string data_place = {};     // for the next data; empty if it follows from the step
+  std::string data_place = {};     // the position of the next data; empty if it follows from the step
 
   // Notes an evaluation after this step, if it is the best so far.
   void note_evaluation(double val_loss) {
@@ -35,25 +39,25 @@ struct TrainState {
   }
 };
 
-inline constexpr int64_t kMaxSteps = int64_t{1} << 31;         // numbers of tokens then fit into 64 bits
+inline constexpr int64_t kMaxSteps = int64_t{1} << 31;         // token counts then fit into 64 bits
 inline constexpr const char* kOptimizerPrefix = "optimizer.";  // names with it are not parameters
 
-// Saves everything, also the random state of this thread and the metadata in `more`. Errors: as for save_safetensors.
+// Saves everything, with the random state of this thread and the metadata in `more`. Errors: as for save_safetensors.
 void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {});
 
 // Fills the model and the optimizer in place, and sets the random state of this thread. Errors name the file and the wrong tensor.
 TrainState load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer);
 TrainState read_train_state(const SafetensorsFile& file);  // without tensors
 
-// Gives every rank the contents of a checkpoint of rank 0. Every rank has built the same model and optimizer, but only rank 0 has drawn,
-// imported or loaded values. One rank: does nothing.
+// Gives every rank the values of rank 0. Every rank has built the same model and optimizer, but only rank 0 has sampled, imported or loaded
+// values. Does nothing for one rank.
 void share_training(Ranks& ranks, Model& model, Optimizer& optimizer, TrainState& state);
 
 NamedTensors weights_of(Model& model);  // the parameters before rounding
-// Loads every parameter of the model from a file of weights or a checkpoint. Errors name the missing, unknown or misshapen tensor.
+// Loads every parameter of the model from a weights file or a checkpoint. Errors name the missing, unknown or misshapen tensor.
 void load_weights(Model& model, const SafetensorsFile& file);
 
-// The checkpoints of a run. A running training adds and removes some at any time, but a file that is open stays readable.
+// The checkpoints of a run. A training run can add and remove some at any time; a file that is open stays readable.
 struct Checkpoints {
   std::string folder;
 

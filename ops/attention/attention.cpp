@@ -1,8 +1,10 @@
-// The public op: the forward, the tensors that it keeps, and the choice of the implementation. With dropout m_tj is 0 or 1 / (1 - p),
-// otherwise 1; z is the factor of the scores; sums over j are over the keys that t sees.
+// The public op: the forward, the tensors that it keeps, and the choice of the implementation. z is the factor of the scores. m_tj is 1;
+// with dropout 0 or 1 / (1 - p). Sums over j are over the keys that t sees.
 //   y_t = sum_j m_tj p_tj v_j,   p_tj = exp(z q_t . k_j - lse_t),   lse_t = log sum_j exp(z q_t . k_j)
-// The backward gets q, k, v, y and lse, and computes p again, because storing it would take c x C numbers. With delta_t = dy_t . y_t, which
-// equals sum_j p_tj m_tj dy_t . v_j,
+// The backward computes p again from q, k and lse: c numbers are kept instead of c x C. The derivative of the softmax (definition.cpp) has
+// a sum over all keys of a query. This sum is one dot product of two known vectors, delta_t:
+//   sum_i p_ti dp_ti = sum_i p_ti m_ti (dy_t . v_i) = dy_t . (sum_i m_ti p_ti v_i) = dy_t . y_t = delta_t
+// So a block of keys needs no others:
 //   dv_j = sum_t m_tj p_tj dy_t,   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   dq_t = z sum_j ds_tj k_j,   dk_j = z sum_t ds_tj q_t
 #include "ops/attention/attention.h"
 
@@ -105,7 +107,7 @@ Tensor attention(
   problem.dropout = draw_dropout(options.dropout, problem.batches * problem.heads);
   const Outputs out = forward(problem, checked.slices());
   const std::vector<Tensor> tensors(checked.inputs.begin(), checked.inputs.end());
-  // problem.lengths is a raw pointer: the tensor is kept, although the backward does not name it, because this keeps its memory alive.
+  // The backward does not name lengths_b, but problem.lengths points to its memory.
   return record("attention", checked.inputs, out.y_bcd, keep(tensors, out.y_bcd, out.lse_bnc, options.lengths_b, problem, checked.layout),
       [](const Tensor& dy, const std::vector<Tensor>& tensors, const Tensor& y, const Tensor& lse, const Tensor&, const Problem& kept,
           const Layout& layout) -> Grads {

@@ -6,16 +6,16 @@
 
 namespace emu {
 
-// ---- the parts of the functions below; wrapped instructions (mma, ldmatrix) use `collective` in the same way
+// ---- the parts of the functions below; wrapped instructions (mma, ldmatrix) use `collective` as well
 
-// Computes a collective for all lanes at once: payloads[l] is the payload that lane l passed to `collective`.
+// Computes a collective for all lanes together: payloads[l] is the payload that lane l passed to `collective`.
 using Resolve = void (*)(void* const* payloads, unsigned lanes);
 
 // The calling lane waits until every lane of the mask has arrived with the same mask and resolve; the last one to arrive
 // calls resolve. The payload is usually on the caller's stack and receives the result. `name` is for messages.
 void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc loc);
 
-// Ends the launch with "kernel: what, thread, block, place".
+// Ends the launch with "kernel: thread, block: what at line".
 [[noreturn]] void fail_thread(const char* what, Loc loc);
 
 unsigned lane();
@@ -43,7 +43,7 @@ template <class T> T from_bits(uint64_t bits) {
   return value;
 }
 
-// ---- block and warp barriers, fences
+// ---- block and warp barriers, fences. A default Loc is the line of the caller.
 
 inline void __syncthreads(Loc loc = {}) { barrier(loc); }
 void __syncwarp(unsigned mask = ~0u, Loc loc = {});

@@ -1,8 +1,10 @@
-// The forward on GPUs (Dao 2023) in f32, f64 and bf16, without tensor cores, for all problems that flash/ cannot take. A thread block has
-// 64 queries of one head and up to 128 columns of their output, and goes over the blocks of 64 keys that they see. As in cpu/forward.cpp it
-// corrects the largest score m, the sum l and the output o for each block, because shared memory cannot hold the scores of all keys:
+// Attention on a GPU (Dao 2023) in f32, f64 and bf16, without tensor cores, for all problems that flash/ cannot run. One thread block
+// computes 64 queries of one head and up to 128 columns of their output. It loops over blocks of 64 keys. The scores of one block are in
+// the registers of its 128 threads, 8 rows x 4 columns in each (block.h). Each block updates the largest score m, the sum l and the output
+// o, as in cpu/running_softmax.h:
 //   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
-// with q already times z, and at the end y = o / l,  lse = m + log l. With N = b n c queries of width k, N keys, s bytes a number:
+// q is already times z. At the end y = o / l and lse = m + log l. 16 threads share a row: row_reduce exchanges their maxima and sums.
+// With N = b n c queries of width k, N keys, s bytes per number:
 //   bytes   4 s N k read and written, keys and values again from L2, c / 64 times;  FLOPs 4 N c k, half of it when causal
 #include "cuda/launch.h"
 #include "cuda/math.h"
@@ -32,7 +34,7 @@ template <class T, int kWidth> struct ForwardKernel {
 
   __device__ void operator()() const {
     const auto shared = SharedBlocks<A>::get();
-    // Late queries see more keys: their blocks start first.
+    // The blocks of late queries start first: they see more keys.
     const int64_t rest = blockIdx.x / column_groups(), x0 = blockIdx.x % column_groups() * kWidth;
     const int64_t head = rest % (problem.batches * problem.heads);
     const int64_t t0 = (query_blocks() - 1 - rest / (problem.batches * problem.heads)) * kGpuBlock;
@@ -71,7 +73,7 @@ template <class T, int kWidth> struct ForwardKernel {
       for (int j = 0; j < kThreadColumns; ++j) p[i][j] *= shared.weight(i, j);
   }
 
-  // Scores become p, 0 where not visible; row i of the state is brought up to date.
+  // Scores become p, 0 where not visible; row i of the state is updated.
   __device__ static void add_row(const BlockMask& mask, int i, A (&s)[kThreadColumns], State& state) {
     A largest = kLowest, sum = 0;
     for (int j = 0; j < kThreadColumns; ++j)
