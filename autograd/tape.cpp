@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -311,7 +312,12 @@ std::string Tape::current_work() const {
 
 void Tape::print(std::FILE* file) const {
   if (used_) fail("print: backward has freed the ops of this tape; print it before");
+  std::set<const Storage*> parameters;
+  for (const Slot& x : slots_)
+    if (x.parameter) parameters.insert(x.parameter->value.storage());
   for (const auto& node : nodes_) {
+    int64_t kept = 0;
+    node->each_kept([&](const Tensor& t) { kept += t && !parameters.contains(t.storage()) ? t.bytes() : 0; });
     std::string outputs, inputs;
     for (int output : node->outputs) outputs += (outputs.empty() ? "%" : ", %") + std::to_string(output) + show(slot(output).shape);
     for (int input : node->inputs) {
@@ -319,8 +325,7 @@ void Tape::print(std::FILE* file) const {
       const std::string name = p && !p->path.empty() ? p->path : "%" + std::to_string(input);
       inputs += " " + (input < 0 ? "constant" : name);
     }
-    std::fprintf(file, "%-24s %-22s <-%s   keeps %lld bytes\n", outputs.c_str(), node->op, inputs.c_str(),
-        static_cast<long long>(node->kept_bytes()));
+    std::fprintf(file, "%-24s %-22s <-%s   keeps %lld bytes\n", outputs.c_str(), node->op, inputs.c_str(), static_cast<long long>(kept));
   }
 }
 

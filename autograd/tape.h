@@ -71,7 +71,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
   Tensor watch(const Tensor& t, std::optional<Dtype> sums = {});
   Tensor gradient_of(const Tensor& watched) const;
 
-  // One line per op: output, op, inputs, bytes kept. Error: backward has freed the ops.
+  // One line per op: output, op, inputs, bytes kept without parameters. Error: backward has freed the ops.
   void print(std::FILE* file) const;
 
   // ---- For ops
