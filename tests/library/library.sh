@@ -50,12 +50,13 @@ project() {
   says "$name: a gradient by hand" "$in/outside" '^0 of 12 elements are wrong$'
   says "$name: two_layer_net" "$in/examples/two_layer_net" '^(9[7-9]\.[0-9]|100\.0)% of 289 points are right$'
   says "$name: small_gpt" "$in/examples/small_gpt" '^This is the farmer sowing his corn, that kept the cock that crowed in the morn'
+  says "$name: gpt_by_hand" "$in/examples/gpt_by_hand" '^28 gradients and the loss: equal in every bit$'
   step "$name: sorter" "$in/examples/sorter" "$folder/sorting" --rows 2000
   says "$name: own_op" "$in/examples/own_op" '^unit_rows on cuda_emulated: the gradient differs by [0-9]e-(0[789]|1[0-9]) at most$'
   # README.md shows what it prints, except for the last error.
   verdict "$name: look_inside prints what README.md shows" "$("$in/examples/look_inside" 2>&1 | grep -v '^tree_sum: ' | grep . >out
     [ "$(wc -l <out)" -gt 10 ] || echo 'too few lines'; grep -vxF -f "$root/README.md" out)"
-  for program in outside examples/two_layer_net examples/small_gpt examples/train examples/sorter examples/own_op examples/look_inside; do
+  for program in outside examples/two_layer_net examples/small_gpt examples/gpt_by_hand examples/train examples/sorter examples/own_op examples/look_inside; do
     needed=$(readelf -d "$in/$program" | grep NEEDED) || needed='unknown'
     verdict "$name: what $program links" "$(grep -iE 'unknown|yaml|cli11|archive|libz|icu' <<<"$needed")"
   done
