@@ -74,13 +74,13 @@ refuse 'a run that is not there, after one that is' 1 'runs/none: no such run fo
 holds 'prints nothing' [ ! -s out ]
 
 # ---- The sorter
-holds 'rows are drawn' "$build/ricci-sorter" sorting --rows 2000 --held-out 200
+holds 'rows are drawn' "$build/sorter" sorting --rows 2000 --held-out 200
 is 'as many as asked for' '2000 200' eval 'echo $(wc -l <sorting/train.jsonl) $(wc -l <sorting/held_out.jsonl)'
 verdict 'no prompt is both learnt and held out' "$(comm -12 <(sort sorting/train.jsonl) <(sort sorting/held_out.jsonl))"
 verdict 'each answer is the prompt in order' "$(tr -d '{}":,' <sorting/held_out.jsonl | while read -r _ prompt _ answer; do
   [ "$(fold -w 1 <<<"$prompt" | sort | tr -d '\n')" = "$answer" ] || echo "$prompt $answer"
 done)"
-holds 'the same seed' "$build/ricci-sorter" again --rows 2000 --held-out 200
+holds 'the same seed' "$build/sorter" again --rows 2000 --held-out 200
 holds 'draws the same rows' diff -r sorting again
 # Long enough that it sorts some of the sequences, but not all.
 pairs=(data=sorting/train.jsonl validation=sorting/held_out.jsonl format=pairs model.ctx=22)
