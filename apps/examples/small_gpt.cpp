@@ -40,7 +40,7 @@ int main() {
   const Schedule schedule{.lr = 3e-3, .min_lr = 3e-4, .warmup = 20};
   for (int64_t step = 0; step < kSteps; ++step) {
     const StepResult result = train.run({batch(ids, step)}, step, schedule.rate(step, kSteps));
-    if (step % 100 == 99) std::printf("step %lld: loss %.3f\n", static_cast<long long>(step + 1), result.loss);
+    if (step % 100 == 99) std::printf("step %lld: loss %.2f\n", static_cast<long long>(step + 1), result.loss);
   }
 
   const std::string prompt = "This is the farmer ";
