@@ -138,7 +138,7 @@ struct TopDown {
   static void check(const ModelKeys& keys, const Config& c) {
     const size_t coarse = keys.scales.scales.size() - 1;
     if (c.bag_weights.size() > 1 && c.bag_weights.size() != coarse)
-      fail("model.bag_weights: {} numbers for {} coarse scales", {c.bag_weights.size(), coarse});
+      fail("model.bag_weights: has {} elements, expected one for each of {} coarse scales", {c.bag_weights.size(), coarse});
   }
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }
 
@@ -164,11 +164,11 @@ struct TopDown {
 constexpr auto choices(LossFrom) { return std::array{"0", "first_full"}; }
 
 inline void visit_fields(TopDownConfig& c, const Fields& field) {
-  field("shift", c.shift, "when a finer scale reads a coarse cell: tight, as soon as it is complete; block, one finer cell later");
-  field("loss_from", c.loss_from, "the first position that the loss counts; first_full: the first one that reads every scale");
+  field("shift", c.shift, "when a finer scale uses a coarse cell: as soon as it is complete (tight), or one finer cell later (block)");
+  field("loss_from", c.loss_from, "the first scored position (first_full: the first one that uses every scale)");
   field("bag_weights", c.bag_weights,
       "weight of each coarse scale's bag-of-words loss in the training loss: how well its cells predict the tokens of the next cell, as a "
-      "mean over the cells of a micro-batch; one number for all scales, or one for each; null: 0")
+      "mean over the cells of a micro-batch. One number for all scales, or one for each (null: 0)")
       .at_least(0);
 }
 

@@ -115,7 +115,7 @@ struct IdentityForm {
 
 inline void visit_fields(FormConfig& c, const Fields& field) {
   visit_fields(static_cast<AttentionConfig&>(c), field);
-  field("value_proj", c.value_proj, "values have a separate projection; false: they share the projection of the keys");
+  field("value_proj", c.value_proj, "values have a separate projection (false: the projection of the keys)");
 }
 
 inline void check(const FormConfig& c, const MixerShape& shape) { check(static_cast<const AttentionConfig&>(c), shape); }

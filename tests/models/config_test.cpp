@@ -245,7 +245,7 @@ TEST_CASE("multiple scales: the other keys") {
   CHECK(bags({}) == "no error");
   CHECK(bags({0.5}) == "no error");
   CHECK(bags({0.5, 0}) == "no error");
-  CHECK(bags({1, 1, 1}) == "model.bag_weights: 3 numbers for 2 coarse scales");
+  CHECK(bags({1, 1, 1}) == "model.bag_weights: has 3 elements, expected one for each of 2 coarse scales");
   CHECK(bags({1, -0.5}) == "model.bag_weights: -0.5, expected 0 or more");
   CHECK(bags({std::nan(""), 1}) == "model.bag_weights: nan, expected 0 or more");
   CHECK(complaint(family_of<Coarse>, [](ModelConfig& c) { c.settings<Coarse>().scale = 0; }) == "model.scale: 0, expected 1 or more");
