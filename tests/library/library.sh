@@ -76,13 +76,14 @@ verdict 'add_subdirectory: no library of the programs was looked for' "$(grep -i
 mkdir other && cat >other/CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(other LANGUAGES CXX)
-find_package(ricci 0.3 REQUIRED)
+find_package(ricci 0.2 REQUIRED)
 END
 cmake -S other -B other/build "-DCMAKE_PREFIX_PATH=$prefix" >out 2>err && fault='was accepted' || fault=
 grep -q 'requested version "0.2"' err || fault+=' expected the version in the message'
 verdict 'another version' "$fault"
 
-verdict 'ricci, and each program' "$(diff <(echo ricci; cd "$root/apps" && ls {run,lab}/*.cpp interop/convert.cpp | sed -E 's|.*/(.*)\.cpp|ricci-\1|' | sort) <(ls "$prefix/bin"))"
+commands_of_ricci() { grep -rhoE '^const [a-z:]*Command [a-z:]*apps::[a-z]+_command[{]' "$root/apps" | sed 's/.*:://; s/_command.*//'; }
+verdict 'ricci, and each program' "$(diff <(echo ricci && commands_of_ricci | sed 's/^/ricci-/' | sort) <(ls "$prefix/bin"))"
 verdict 'all of them hold 80 MB at most' "$(find "$prefix" -type f \( -path '*/bin/*' -o -name libricci_programs.so \) -printf '%s\n' | awk '{ sum += $1 } END { if (sum > 80e6) print sum }')"
 verdict 'nothing names the source tree or the build folder' "$(grep -rlF -e "$root/" -e "$build/" "$prefix")"
 # With both out of sight a run is trained, evaluated, continued, drawn and checked.
