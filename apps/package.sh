@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes an archive of the programs, for CPUs only, that runs without an installation on x86-64 with Debian 12, Ubuntu 22.04 or later.
+# Makes an archive of the CPU-only programs. It runs without installation on x86-64 with Debian 12, Ubuntu 22.04 or later.
 # Must be run on Debian 12.
 #   package.sh [FOLDER [option of cmake ...]]      builds in FOLDER; in build-package if none is given
-# Writes FOLDER/ricci-VERSION-linux-x86_64.tar.gz with all libraries except those of C and C++, because every such system has these. Error: a
-# file in it needs a later version of them than Ubuntu 22.04 has.
+# Writes FOLDER/ricci-VERSION-linux-x86_64.tar.gz with all libraries except the C and C++ libraries of the system. Error: a file needs later
+# ones than those of Ubuntu 22.04.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 export LC_ALL=C
@@ -12,7 +12,7 @@ build=$(cd "${1:-$(dirname "$0")/../build-package}" && pwd)
 cd "$(dirname "$0")/.."
 apps/install_packages.sh libbz2-dev liblzma-dev liblz4-dev libzstd-dev binutils
 
-# ---- A static libarchive, because the shared one needs functions of a later C library
+# ---- A static libarchive (the shared one needs a later C library)
 # Debian compiles static libraries for programs. In a shared library they can use functions of the C library but none of its variables, so
 # libbz2 gets its own variables for stderr and the like.
 found() { g++ -print-file-name="$1"; }
@@ -39,7 +39,7 @@ rm -r "$made"/{include,lib/cmake,lib/libricci.a,share/ricci/examples}  # the lib
 mapfile -t carried < <(ldd "$made"/bin/* | awk -v own="$made/" '$2 == "=>" && index($3, own) != 1 { print $3 }' | sort -u |
   grep -vE '/(libc|libm|libstdc\+\+|libgcc_s)\.so')
 cp -L "${carried[@]}" "$made/lib"
-# Zeros replace ICU's 30 MB of data, because ricci uses only properties and normal forms of characters, and libicuuc has those itself.
+# Zeros replace ICU's 30 MB of data. ricci uses only properties and normal forms of characters, and libicuuc contains those.
 data=$(basename "$made"/lib/libicudata.so.*)
 echo "extern \"C\" const char icudt${data##*.}_dat[64] = {};" |
   g++ -shared -fPIC -nostdlib -w -x c++ - -Wl,-soname,"$data" -o "$made/lib/$data"

@@ -34,7 +34,7 @@ constexpr const char* kCompiler = "clang++ " __clang_version__;
 constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
 
-// CLI11 reads 010 as 8, so leading zeros are an error here.
+// Error: leading zeros. CLI11 would read 010 as 8.
 template <class Integer> std::string check_integer(const std::string& text, Integer least, Integer most, const char* which) {
   const size_t digits = text.starts_with('-');
   Integer value = 0;
@@ -43,7 +43,7 @@ template <class Integer> std::string check_integer(const std::string& text, Inte
   return is_whole && value >= least && value <= most ? "" : std::string("expected an integer") + which + ", got " + text;
 }
 
-// The layout of --help, because CLI11 does not wrap lines.
+// Wraps the lines of --help.
 class Layout : public CLI::Formatter {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
@@ -62,13 +62,13 @@ class Layout : public CLI::Formatter {
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     return two_columns(make_option_name(option, is_positional) + make_option_opts(option), make_option_desc(option));
   }
-  // The usage would otherwise show the largest number of words of keep_brackets().
+  // CLI11 would print the word limit of keep_brackets().
   std::string make_option_usage(const CLI::Option* option) const override {
     return option->get_option_text().empty() ? CLI::Formatter::make_option_usage(option) : "[" + option->get_name(true) + "...]";
   }
 };
 
-// Error: --name= without a value, for example from an empty variable of a script. CLI11 would take the next word as the value.
+// Error: --name= has no value, for example from an empty script variable. CLI11 would read the next word as the value.
 void check_values(const CLI::App& app, int argc, const char* const* argv) {
   if (app.get_allow_extras() || app.get_prefix_command()) return;
   for (int i = 1; i < argc && std::string(argv[i]) != "--"; ++i)
@@ -76,7 +76,7 @@ void check_values(const CLI::App& app, int argc, const char* const* argv) {
       throw CLI::ValidationError(word, "the value is missing");
 }
 
-// The message for a mistake. For an unknown word it names the nearest known one; CLI11 would list all unknown words in reverse.
+// Names the nearest known word for an unknown one. CLI11 would list all unknown words in reverse.
 std::string explain(const CLI::App& app, const CLI::Error& mistake) {
   std::vector<std::string> options, others, commands;
   for (const std::string& word : app.remaining(true)) (word.size() > 1 && word[0] == '-' ? options : others).push_back(word);
@@ -97,7 +97,7 @@ int report(const AppText& text, const std::string& message, int exit_code) {
   return exit_code;
 }
 
-// Memory can run out where no exception can leave: in a destructor, or before main. Throwing it again would need memory.
+// Reports that memory ran out in a destructor or before main. Throwing again would need memory.
 const std::terminate_handler otherwise = std::set_terminate([] {
   if (const std::type_info* const thrown = abi::__cxa_current_exception_type(); thrown && *thrown == typeid(std::bad_alloc)) {
     std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
@@ -144,7 +144,7 @@ std::optional<int> parse_arguments(
   } catch (const CLI::Success& request) {  // --help, --version
     return finish_output(text, app.exit(request));
   } catch (const CLI::Error& mistake) {
-    if (find_launcher().rank > 0) {  // rank 0 prints the line; this one waits, because its end would make the launcher kill rank 0
+    if (find_launcher().rank > 0) {  // rank 0 prints the line; the launcher would kill it at the end of this one
       sleep(2);
       return 2;
     }
@@ -154,7 +154,7 @@ std::optional<int> parse_arguments(
 
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& run) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is then an error of the write instead of the end of the program
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is then a write error
   program_invocation_short_name = const_cast<char*>(text.name);  // begins lines that other code writes
   try {
     CLI::App app(text.summary, text.name);

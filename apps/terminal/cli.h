@@ -22,14 +22,17 @@ namespace ricci::apps {
 struct AppText {
   const char* name;                // begins every error message
   const char* summary = "";        // the first line of --help
-  bool prints_result = true;       // false: the result is files, so the program succeeds even if its output is not read
-  bool may_be_several = false;     // mpirun or torchrun can start it as multiple processes (cuda/ranks/ranks.h)
+  bool prints_result = true;       // false: the result is in files, and unread output is not an error
+  bool may_be_several = false;     // mpirun or torchrun can start multiple processes (cuda/ranks/ranks.h)
   const char* examples = nullptr;  // two command lines at the end of --help, one per line
 };
 
-// Declares the options (setup), parses, calls run and returns the exit code: the result of run; 0 after --help and --version; 1 after an
-// exception, or if the result cannot be printed, with the line "NAME: message" on stderr; 2 after a usage error, with a line that names
-// it. If one of multiple ranks throws, all of them end, because the others would wait for it forever.
+// Declares the options (setup), parses them, calls run and returns the exit code:
+//   0   after --help and --version
+//   1   after an exception, or if the result cannot be printed, with "NAME: message" on stderr
+//   2   after a usage error, with a line that names it
+//   or the result of run.
+// If one rank throws, all ranks end. The others would wait for it forever.
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& run);
 
@@ -47,11 +50,11 @@ template <class Options, auto add_options, auto run> std::function<int()> with_o
   return [options] { return run(*options); };
 }
 
-// The first half of run_app. Returns nothing if run should be called, otherwise the exit code.
+// The first half of run_app. Returns the exit code if run should not be called.
 std::optional<int> parse_arguments(
     CLI::App& app, int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup);
 
-// One line of at most 1,000 bytes without control characters, because those could move the cursor.
+// One line of at most 1,000 bytes, without control characters (they could move the cursor).
 std::string printable(const std::string& message);
 
 // "ricci 0.3.0, commit 1a2b3c4d5e, g++ 12.2.0". The commit ends with + if files differed from it, and is unknown outside a git checkout.
@@ -65,7 +68,7 @@ std::string two_columns(const std::string& name, const std::string& text);
 // ", the nearest is '--temperature'" for --temp. Empty if no option of the program or its command is near.
 std::string nearest_option(const CLI::App& app, const std::string& word);
 
-// For ->check(): an integer of at least 1; an integer from 0 to 2^64 - 1; a number of threads, 0 (all) to 1024.
+// For ->check(): an integer of at least 1, an integer from 0 to 2^64 - 1, a thread count from 0 (all) to 1024.
 std::string at_least_one(const std::string& text);
 std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
@@ -73,8 +76,8 @@ std::string thread_number(const std::string& text);
 // For an option that takes a list of texts: CLI11 would split the text [a,b] into two.
 void keep_brackets(CLI::Option* texts);
 
-// Declares an option for each member that visit_fields of the struct lists: --top-k for top_k, with its description and its bound of 0
-// or 1. --help shows the defaults of numbers. A bool is a flag, and commas separate the integers of a list. Other lists get no option.
+// Declares an option for each member that the struct's visit_fields lists: --top-k for top_k, with its description and its bound of 0
+// or 1. --help shows the defaults of numbers. A bool is a flag. Commas separate the integers of a list. Other lists get no option.
 void add_field_options(CLI::App& app, const std::vector<Field>& fields);
 template <class Struct> void add_field_options(CLI::App& app, Struct& members) { add_field_options(app, fields_of(members)); }
 

@@ -11,7 +11,7 @@
 namespace ricci::apps {
 
 struct ProgressOptions {
-  int64_t steps = 0;  // for the whole run
+  int64_t steps = 0;  // in the run
   const char* unit = "step";
   int64_t first_step = 0;  // where this process starts, after a resume
   std::FILE* out = stdout;
@@ -27,9 +27,9 @@ class Progress {
   Progress(const Progress&) = delete;
 
   // `step` steps are done, and `tokens` tokens were read since construction. The note, such as "loss 1.672", follows the bar. The bar is
-  // drawn at most 10 times a second. Speed and time left come from about the last 30 seconds, including pauses for evaluation.
+  // drawn at most 10 times a second. Speed and remaining time are those of about the last 30 seconds, including pauses for evaluation.
   void update(int64_t step, int64_t tokens, const std::string& note = "");
-  void line(const std::string& text);  // a whole line of output; the bar moves below it
+  void line(const std::string& text);  // prints a line; the bar moves below it
 
  private:
   struct Sample {

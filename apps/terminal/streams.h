@@ -21,7 +21,7 @@
 
 namespace ricci::apps {
 
-// The signals that ask a program to end. mpirun passes SIGUSR1 on to all ranks; after the others it kills the ranks before they could save.
+// The signals that ask a program to end. mpirun forwards SIGUSR1 to all ranks. After the other signals it kills them before they save.
 inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // Notes the first of these signals while it lives: a training run finishes its step, saves and ends. A second SIGINT, SIGTERM or SIGHUP
@@ -29,13 +29,13 @@ inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 // call that waits in the system, such as a write to a full pipe, returns with EINTR.
 class Interrupt {
  public:
-  // `answers`: Ctrl-C on a terminal prints a line, because a step can take long. compare leaves that to its child.
+  // `answers`: Ctrl-C on a terminal prints a line. compare leaves that to its child.
   explicit Interrupt(bool answers = true) {
     signal_ = 0;
     answers_ = answers;
     struct sigaction action = {};
     action.sa_handler = handle;
-    for (const int signal : kEndingSignals) ::sigaddset(&action.sa_mask, signal);  // one that arrives meanwhile waits and is the second
+    for (const int signal : kEndingSignals) ::sigaddset(&action.sa_mask, signal);  // waits, and becomes the second signal
     for (size_t i = 0; i < kEndingSignals.size(); ++i) {
       ::sigaction(kEndingSignals[i], nullptr, &old_[i]);
       if (kEndingSignals[i] != SIGHUP || old_[i].sa_handler != SIG_IGN) ::sigaction(kEndingSignals[i], &action, nullptr);
@@ -47,9 +47,9 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
 
   static bool requested() { return signal_ != 0; }
-  // True if the request is more than a second old: a step that takes longer is given up.
+  // True if the request is more than a second old. A longer step is abandoned.
   static bool is_overdue() { return requested() && seconds_now() > requested_at_ + 1; }
-  // 130 after Ctrl-C, 143 after SIGTERM, as shells report a signal; 143 also if the signal reached only another rank.
+  // 130 after Ctrl-C, 143 after SIGTERM, as shells report a signal; 143 also if only a different rank got the signal.
   static int exit_code() { return 128 + (requested() ? signal_.load() : SIGTERM); }
 
  private:
@@ -63,13 +63,13 @@ class Interrupt {
       [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kAnswer, sizeof kAnswer - 1);
     }
     if (signal_ == 0) {
-      requested_at_ = seconds_now();  // a signal handler can call clock_gettime
+      requested_at_ = seconds_now();  // clock_gettime is allowed in a signal handler
       signal_ = signal;
     }
     errno = before;
   }
 
-  static inline std::atomic<int> signal_ = 0;           // without locks, as a signal handler needs
+  static inline std::atomic<int> signal_ = 0;           // lock-free, for the signal handler
   static inline std::atomic<double> requested_at_ = 0;  // seconds_now()
   static inline volatile std::sig_atomic_t answers_ = 0;
   std::array<struct sigaction, kEndingSignals.size()> old_ = {};
@@ -82,7 +82,7 @@ inline bool is_terminal(int descriptor) {
   return ::isatty(descriptor) == 1 && kind && std::string_view(kind) != "dumb" && launcher.count == 1 && launcher.name != "mpirun";
 }
 
-// Reads and counts a line, without its end, \n or \r\n, and without a byte order mark before the first line. Returns false at the end.
+// Reads and counts a line, without its end (\n or \r\n) and without an initial byte order mark. Returns false at the end.
 inline bool next_line(std::istream& lines, std::string& line, int64_t& number) {
   if (!std::getline(lines, line)) return false;
   if (number++ == 0 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
@@ -91,7 +91,7 @@ inline bool next_line(std::istream& lines, std::string& line, int64_t& number) {
 }
 inline bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == line.npos; }
 
-// All bytes of stdin. Error: it cannot be read.
+// All bytes of stdin. Error: a read fails.
 inline std::string read_stdin() {
   std::string text;
   char block[1 << 16];
@@ -100,9 +100,9 @@ inline std::string read_stdin() {
   return text;
 }
 
-// Writes to a descriptor. Output that cannot be written is dropped; and after a request to end, all output is dropped once the reader does
-// not keep up. So an unread output neither ends nor hangs a run. The wait is short: a signal that arrives just before poll() does not
-// interrupt it; and a pipe that is ready takes PIPE_BUF bytes without blocking.
+// Writes to a descriptor, and drops output that cannot be written. After a request to end, all output is dropped once the reader does not
+// keep up. So unread output neither ends nor hangs a run. The wait is short: a signal just before poll() does not interrupt it. A pipe
+// that is ready accepts PIPE_BUF bytes without blocking.
 inline void write_output(int descriptor, std::string_view text) {
   static bool is_read = true;
   while (is_read && descriptor >= 0 && !text.empty()) {

@@ -1,4 +1,4 @@
-// A table of results. One declaration of a column gives its form in text and in JSON:
+// A table of results. One declaration of a column gives its text and its JSON:
 //   ResultTable table;
 //   table.add({.heading = "mixer", .key = "mixer", .left = true}, rows, &MixerRow::mixer);
 //   table.add({.heading = "ms/step", .key = "ms.median", .format = "{:.3f}"}, rows, [](const MixerRow& row) { return row.seconds * 1e3; });
@@ -27,12 +27,12 @@ template <class Rows, class Get> Json values_of(const Rows& rows, const Get& val
 }
 
 struct Column {
-  std::string heading = {};       // text leaves a column without a heading out
-  std::string key = {};           // the member of each row's JSON object; "ms.median" is a member of its member "ms"; JSON needs a key
+  std::string heading = {};       // text omits a column without a heading
+  std::string key = {};           // the member of the row's JSON object; "ms.median" is a member of "ms"; JSON omits a column without a key
   std::string format = {};        // for numbers in text: "{:.3f}"; "," gives 1,234,567; "bytes" gives 1.21 MiB; by default all digits
-  double factor = 1;              // text multiplies numbers by it: 1e-9 for FLOP in JSON and GFLOP in text
-  bool left = false;              // text aligns it to the left, as names
-  const char* missing = "-";      // a null in text; JSON leaves the member out
+  double factor = 1;              // of numbers in text: 1e-9 prints FLOP as GFLOP
+  bool left = false;              // aligns it to the left in text, for names
+  const char* missing = "-";      // null in text; JSON omits the member
   std::vector<Json> values = {};  // one for each row
 };
 
