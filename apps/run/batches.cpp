@@ -23,7 +23,7 @@ StepShape step_shape_of(const TrainConfig& config) {
 int64_t memory_of(Device device) { return device == Device::cuda ? device_memory(device).total_bytes() : available_memory(); }
 
 void check_step(const TrainConfig& config, const ModelConfig& model, int64_t memory, int64_t ranks) {
-  constexpr int64_t few_sequences = 1024, few_batches = 4;  // a plan takes longer for more
+  constexpr int64_t few_sequences = 1024, few_batches = 4;  // more would slow the plan
   StepShape shape = step_shape_of(config);
   shape.ranks = ranks;
   shape.micro_batches = std::min(shape.micro_batches, few_batches * ranks);
@@ -32,16 +32,16 @@ void check_step(const TrainConfig& config, const ModelConfig& model, int64_t mem
     const int64_t most = most_sequences(model, config.optimizer, shape, memory);
     if (most == 0) {
       shape.sequences = 1;
-      plan_step(model, config.optimizer, shape, false);  // throws if there is another reason, such as a wrong path in freeze
+      plan_step(model, config.optimizer, shape, false);  // throws for other reasons, such as a wrong path in freeze
       fail("a step of one sequence of {} tokens needs more than the {} of memory here; a smaller model or context needs less",
           {shape.context, show_bytes(memory)});
     }
-    if (most < asked)  // the advice leaves memory to other programs
+    if (most < asked)  // a tenth stays free for other programs
       fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that leaves a tenth of it free is {}",
           {with_commas(asked), shape.context, show_bytes(memory),
               std::max<int64_t>(1, most_sequences(model, config.optimizer, shape, memory - memory / 10))});
   }
-  reset_peak(config.device);  // the plan has counted its own tensors
+  reset_peak(config.device);  // without the plan's own tensors
 }
 
 std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config) {
@@ -76,7 +76,7 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
   return EvaluationBatches::windows(tokens, batch, window, window < context ? std::min(stride, window) : stride, config.eval_from);
 }
 
-// eval_batches counts batches of the run file; batch_invariant divides each into sequences.
+// eval_batches is a number of batches as in the run file. batch_invariant divides each into sequences.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation) {
   const int64_t sequences = config.sequences(), per_batch = config.batch / sequences;
   EvaluationBatches batches = evaluation_batches(config, validation, sequences, config.sequence_length(), config.sequence_length());

@@ -1,4 +1,4 @@
-// From the tokens of a run to its batches, for training steps and for evaluations.
+// Batches for training steps and evaluations, from the tokens of a run.
 #pragma once
 #include <memory>
 #include <string>
@@ -16,31 +16,30 @@ namespace ricci::apps {
 
 StepShape step_shape_of(const TrainConfig& config);  // for a plan of the step (models/planning/plan.h)
 int64_t memory_of(Device device);                    // bytes that a process can use
-// Plans a step of one of `ranks` processes. Error: it needs more than `memory` bytes (with the largest batch that fits).
+// Plans a step of one of `ranks` processes. Error: the step needs more than `memory` bytes. The message has the largest batch that fits.
 void check_step(const TrainConfig& config, const ModelConfig& model, int64_t memory, int64_t ranks = 1);
 
 // ---- Training
 std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config);
 
-// The micro-batches of the next step that this rank computes (`mine`), on the CPU, and Feed::place() after the step. Error: the data cannot
-// be read.
+// This rank's micro-batches of the next step (`mine`), on the CPU, and Feed::place() after the step. Error: unreadable data.
 std::pair<std::vector<Batch>, std::string> read_step(Feed& feed, const TrainConfig& config, Range mine);
 
 // ---- Evaluations
-// Windows of the tokens, scored from position eval_from of each window; for a classifier and data with a mask whole documents. A text
-// shorter than a window is one window. Error: no position is left to score.
+// Windows of the tokens, each scored from position eval_from; for a classifier and data with a mask, documents. A text shorter than a
+// window is one window. Error: no position is left to score.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
-// For the evaluations during training: at most eval_batches.
+// For evaluations during training: at most eval_batches.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation);
 
 // The loss over all batches, shared by the ranks, unless stop() ends it (models/inference/evaluation.h).
 Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, const AfterBatch& after_batch = {},
     Ranks& ranks = Ranks::alone(), bool (*stop)() = nullptr);
 
-// "97.10% of the tokens right, exact answers: 81.0%". An answer is exact if each of its tokens is predicted from the true tokens before it.
+// "97.10% of the tokens right, exact answers: 81.0%". An answer is exact if each token is predicted from the true tokens before it.
 std::string predictions_note(const Predictions& predictions);
 // The share of targets that are the tokenizer's unknown_id().
 double unknown_share(const EvaluationBatches& batches, const Tokenizer& tokenizer);
-std::string unknown_note(double share);  // ", 25.3% <unk>"; empty without any
+std::string unknown_note(double share);  // ", 25.3% <unk>", or empty
 
 }  // namespace ricci::apps

@@ -22,7 +22,7 @@ struct Question {
   std::string place;  // for messages: "arc.jsonl:3"
   std::string context;
   std::vector<std::string> choices;
-  int64_t answer = 0;  // index of the right choice
+  int64_t answer = 0;  // index of the correct choice
 };
 
 struct ScoredRun {
@@ -34,7 +34,7 @@ struct ScoredRun {
 // The last tokens of a context, and a choice.
 struct Sequence {
   std::vector<int64_t> ids;
-  int64_t scored;  // tokens at the end: the choice
+  int64_t scored;  // tokens of the choice, at the end
   double* log_probability;
 };
 
@@ -45,7 +45,7 @@ template <class T> T needed(const Json& line, const char* key, const std::string
   return *value;
 }
 
-// An index, also as a text: "2".
+// An index; a text such as "2" is allowed.
 int64_t read_index(const Json& line, const char* key, const std::string& place) {
   const Json& value = member(line, key);
   int64_t index = 0;
@@ -58,7 +58,7 @@ size_t end_without_space(std::string_view text) {
   return end;
 }
 
-// HellaSwag has marks of WikiHow in brackets.
+// HellaSwag contains WikiHow's marks in brackets.
 std::string without_marks(std::string text) {
   text.resize(end_without_space(text));
   while (!text.empty() && is_python_space(decode_utf8(text, 0).code)) text.erase(0, decode_utf8(text, 0).bytes);
@@ -71,7 +71,7 @@ std::string without_marks(std::string text) {
   return replaced(text, "  ", " ");
 }
 
-// Only a first letter of ASCII becomes a capital.
+// Changes only ASCII.
 std::string capitalized(std::string_view text) {
   std::string lower;
   for (size_t position = 0; position < text.size(); position += decode_utf8(text, position).bytes)
@@ -116,8 +116,8 @@ std::vector<Question> read_questions(const std::string& path) {
 }
 
 // ---- Scores
-// The choice has the tokens of the whole text after the number of tokens that the context has by itself. White space at the end of the
-// context belongs to the choice.
+// Encodes context + choice. The tokens after the first n belong to the choice, where n is the token count of the context. White space at
+// the end of the context belongs to the choice.
 Sequence make_sequence(const Tokenizer& tokenizer, const Question& question, const std::string& choice, int64_t window) {
   std::vector<int64_t> ids = tokenizer.encode_start(question.context + " " + choice);
   auto before = std::ssize(tokenizer.encode_start(question.context.substr(0, end_without_space(question.context))));
@@ -135,7 +135,7 @@ Sequence make_sequence(const Tokenizer& tokenizer, const Question& question, con
   return {std::move(ids), scored, nullptr};
 }
 
-// Filled up with id 0 to the longest.
+// Padded with id 0 to the longest.
 Batch make_batch(std::span<const Sequence> sequences, int64_t width) {
   const Shape shape{std::ssize(sequences), width};
   std::vector<int64_t> ids(static_cast<size_t>(shape.size())), targets(ids.size(), kNoTarget);
@@ -147,7 +147,7 @@ Batch make_batch(std::span<const Sequence> sequences, int64_t width) {
   return {.ids_bc = tensor_of(ids, shape), .targets = tensor_of(targets, shape)};
 }
 
-// The longest sequences are first: a batch has sequences of nearly one length.
+// Sorts by length, longest first, so a batch needs little padding.
 ScoredRun score(const OpenModel& open, std::span<const Question> questions, int64_t batch) {
   ScoredRun result{open.run.weights(), open.context};
   std::vector<Sequence> sequences;
@@ -176,7 +176,7 @@ ScoredRun score(const OpenModel& open, std::span<const Question> questions, int6
   return result;
 }
 
-// The share of right answers. The first of equal choices is taken.
+// The share of correct answers. Of equal choices the first wins.
 template <class Length> double accuracy(const ScoredRun& scored, std::span<const Question> questions, const Length& length) {
   int64_t right = 0;
   for (size_t i = 0; i < questions.size(); ++i) {

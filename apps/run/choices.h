@@ -1,4 +1,4 @@
-// Multiple choice as lm-eval 0.4.13 counts it: a model chooses the continuation of a context with the largest log-probability.
+// Multiple choice, scored as in lm-eval 0.4.13: a model chooses the continuation with the largest log-probability.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace ricci::apps {
 
-// A table or JSON with the share of questions that each run answers right: acc by the log-probability of a choice, acc_norm by it per
-// character, acc_bytes per byte, each with its standard error. The file has a question per line, with the fields of HellaSwag, ARC or PIQA,
-// written as the tasks of lm-eval write them, or {"context": ..., "choices": [...], "answer": 0}. A context loses tokens from the left if
-// the model cannot read it whole. Errors name the line: other fields, fewer than two choices, no such answer, a choice longer than the
-// model's context.
+// A table or JSON with the share of questions that each run answers correctly: acc by the log-probability of a choice, acc_norm per
+// character, acc_bytes per byte, each with its standard error. Each line of the file is a question with the fields of HellaSwag, ARC or
+// PIQA, or {"context": ..., "choices": [...], "answer": 0}. Questions become texts as in lm-eval's tasks. A context that is too long is cut
+// on the left. Errors, with the line: the fields are unknown, a question has fewer than two choices, the answer is out of range, a choice
+// is longer than the model's context.
 std::string evaluate_choices(
     const std::string& file, const std::vector<std::string>& runs, const ModelOptions& model, int64_t batch, bool as_json);
 

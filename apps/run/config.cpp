@@ -1,4 +1,4 @@
-// Run files: YAML, keys and their places, and the same written as YAML.
+// Run files: reads YAML into settings with their source lines, and writes YAML.
 #include "apps/run/config.h"
 
 #include <fmt/format.h>
@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 constexpr int kMostBases = 8;  // in a chain
 
 // ---- YAML
-// Sees the text before yaml-cpp makes nodes of it: yaml-cpp overflows the stack on deep nesting, an alias can stand for a million values,
-// and a comma silently ends a document.
+// Checks the text before yaml-cpp builds nodes. yaml-cpp overflows the stack on deep nesting, an alias can expand to a million values, and
+// a comma silently ends a document.
 class Guard final : public YAML::EventHandler {
  public:
   Guard(const std::string& text, const std::string& source, bool has_lines) : text_(text), source_(source), has_lines_(has_lines) {}
@@ -93,7 +93,8 @@ namespace {
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// The name of an unknown key here, or the nearest known key or section, unless two are equally near. A wrong section counts as one letter.
+// Our name for an unknown key, or the nearest known key or section, unless two are equally near. A wrong section is a distance of one
+// letter.
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
   for (const auto& [here, there] : kOtherNames)
@@ -158,7 +159,7 @@ struct Reader {
     for (const auto& item : node) {
       const YAML::Node& key = item.first;
       if (!key.IsScalar()) fail("{}: expected a key, got {}", {place(key), describe(key)});
-      if (prefix.empty() && key.Scalar() == "base") {  // read_file has read it
+      if (prefix.empty() && key.Scalar() == "base") {  // read_file reads it
         if (!seen.insert("base").second) fail("{}: base is given twice", {place(key)});
         continue;
       }
@@ -167,7 +168,7 @@ struct Reader {
   }
 };
 
-// Error: the first line of a run's config.yaml names a version before the oldest that is read.
+// Error: a run's config.yaml, in its first line, names a version that is too old.
 void check_version(const std::string& path, const std::string& build) {
   constexpr std::array oldest = {0, 3, 0};
   std::array<int, 3> version = oldest;
@@ -181,13 +182,13 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
   try {
     const std::string text = read_text(path, kMaxYaml), build = build_line(text), folder = fs::path(path).parent_path();
     check_version(path, build);
-    // The files next to the config.yaml of a run are its own, so no paths are looked for there.
+    // A run folder holds the run's own files, so paths are not searched for there.
     Reader file{.fields = fields, .settings = settings, .source = path, .folder = build.empty() ? folder : ""};
     const YAML::Node root = parse_yaml(text, path, true);
     if (!is_yaml && root.IsNull()) fail("{}: holds no keys", {path});
     if (const YAML::Node base = root.IsMap() ? root["base"] : YAML::Node(); base && !base.IsNull()) {
       if (!base.IsScalar()) fail("{}: base: expected a run file, got {}", {file.place(base), describe(base)});
-      if (bases == kMostBases) fail("{}: base: a chain of more than {} files", {file.place(base), kMostBases});
+      if (bases == kMostBases) fail("{}: base: the chain has more than {} files", {file.place(base), kMostBases});
       read_file(fs::path(folder) / base.Scalar(), bases + 1, fields, settings);
     }
     file.add_section("", file.place(root), root);
@@ -197,7 +198,7 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
   }
 }
 
-// A value on the command line. Only quotes and brackets are read as YAML: elsewhere a # or a colon is part of the text.
+// A value on the command line. Only quotes and brackets are read as YAML; elsewhere # and : are text.
 YAML::Node value_of_word(const std::string& word, const std::string& source) {
   constexpr std::string_view opening = "\"'[{", closing = "\"']}";
   if (word.empty() || word == "null" || word == "~") return YAML::Node();
@@ -238,7 +239,7 @@ void store(const Setting& setting, const Field& field) {
 
 bool leaves_choice(const Setting& setting, const Field& field) { return field.follows_choices && setting.value->IsNull(); }
 
-// The fields of the setting's key that the config reads: one, or one for each of its mixers. Empty if the setting allows that.
+// The fields that read the setting's key: one, or one for each mixer. Empty only if the setting is optional.
 std::vector<Field> readers_of(const Setting& setting, const std::vector<Field>& fields) {
   std::vector<Field> readers;
   std::string others;
@@ -251,7 +252,7 @@ std::vector<Field> readers_of(const Setting& setting, const std::vector<Field>& 
   return readers;
 }
 
-// Error: a mapping such as {sdp: 4, dispatcher: 1} has a name that is not the mixer of a reader.
+// Error: a mapping such as {sdp: 4, dispatcher: 1} names a mixer that does not read the key.
 void check_mixers(const Setting& setting, const std::vector<Field>& readers) {
   std::vector<std::string> mixers;
   for (const Field& field : readers) mixers.push_back(mixer_of(field));
@@ -274,7 +275,7 @@ std::string comment_of(const Field& field) {
   return field.by.empty() ? text : text + "; only " + field.by;
 }
 
-// A line with its comment. The comment continues on the next lines if a terminal has no room for it.
+// A line with its comment, wrapped for a terminal.
 std::string with_comment(const std::string& start, const std::string& comment) {
   constexpr size_t kColumn = 27;
   std::string text = wrapped(comment, kColumn + 2, kColumn + 2);
@@ -283,7 +284,7 @@ std::string with_comment(const std::string& start, const std::string& comment) {
   return fmt::format("{:<{}}# {}", start, kColumn, text);
 }
 
-// The keys line by line, with their sections; keys that the config does not read are comments. value(field, start) completes a line.
+// A line for each key, by section. Keys that the config does not read are comments. value(field, start) completes a line.
 template <class Value> std::string lines(const std::vector<Field>& fields, const Value& value) {
   std::string all, section;
   for (const Field& field : fields) {
@@ -300,7 +301,7 @@ template <class Value> std::string lines(const std::vector<Field>& fields, const
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines) {
   if (static_cast<int64_t>(text.size()) > kMaxYaml) fail("{}: {} bytes, at most {} are read", {source, text.size(), kMaxYaml});
   Guard guard(text, source, has_lines);
-  // yaml-cpp takes an open quote for closed by the last line end of a text, unless a comment follows.
+  // Without a comment after it, yaml-cpp would accept the last line end as the end of an open quote.
   const std::string ended = has_lines ? text + "\n#" : text;
   try {
     std::istringstream input(ended);

@@ -1,6 +1,6 @@
-// Run files: YAML, and key=value from the command line, into structs that list their keys (core/fields.h).
+// Reads run files (YAML) and key=value from the command line into structs that list their keys (core/fields.h).
 //   TrainConfig config = load_config<TrainConfig>("run.yaml", {"model.layers=6", "lr=3e-4"});
-// Settings are a list, and the last one of a key wins. model.layers is the key `layers` of the mapping `model`.
+// The last setting of a key wins. model.layers is the key `layers` of the mapping `model`.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,8 @@ namespace ricci::apps {
 inline constexpr int64_t kMaxYaml = 256 << 10;  // bytes
 inline constexpr int kDeepestYaml = 32;         // lists and mappings inside each other
 
-// Null if the text is empty. Errors, with `source` and a line: not YAML, more than one document, an alias, too long, nested too deeply.
+// Null if the text is empty. Errors, with `source` and a line: the text is not YAML, has more than one document, has an alias, is too long
+// or is nested too deeply.
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines);
 
 // ---- Settings
@@ -34,25 +35,26 @@ struct Setting {
 };
 using Settings = std::vector<Setting>;
 
-// The settings of a file (none if the path is empty), and then of the overrides. "model.layers=6" sets a key; "~model.layers" drops the
-// earlier settings of the key, "~model" of all its keys. `base: other.yaml` in a file reads that file, next to it, first. Errors, with file
-// and line: an unreadable file, not YAML, a duplicate key in the file or list of texts in the overrides, an unknown key (with the nearest).
+// The settings of a file (none if the path is empty), then the overrides. "model.layers=6" sets a key; "~model.layers" drops its earlier
+// settings, "~model" those of all its keys. `base: other.yaml` in a file reads that file, in the same folder, first. Errors, with file and
+// line: the file is unreadable or not YAML, a key is a duplicate in the file, a list of texts is a duplicate in the overrides, a key is
+// unknown (with the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
-// The settings in a text that to_yaml wrote. Errors start with `source`: not YAML, an unknown key.
+// The settings in a text that to_yaml wrote. Errors start with `source`: the text is not YAML, a key is unknown.
 Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields);
 
 // The last setting of the key, or null.
 const Setting* find_setting(const Settings& settings, std::string_view key);
 
-// Stores only the keys that decide which others are read and what their defaults are.
+// Stores only the keys that select other keys or their defaults.
 void store_choices(const Settings& settings, const std::vector<Field>& fields);
-// Stores all settings, and returns the keys that got a value. Null unsets an optional key, or one with a default from a preset. Errors: a
-// key that this config does not read (with the choices that do), or a wrong value:
+// Stores all settings and returns the keys that got a value. Null unsets an optional key, or a key with a default from a preset. Errors:
+// this config does not read the key (with the choices that do), or the value is wrong:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields);
 
-// Errors: as for store, and of check(config).
+// Errors: those of store and check(config).
 template <class Config> Config config_of(const Settings& settings) {
   Config config;
   store_choices(settings, fields_of(config));
@@ -74,7 +76,7 @@ template <class Config> Config load_config(const std::string& path, const std::v
   return config_of<Config>(settings_of(path, overrides, fields_of(config)));
 }
 
-// Our keys, and their names in nanoGPT (train.py, model.py) and in transformers (TrainingArguments, model configurations).
+// Our keys, with their names in nanoGPT (train.py, model.py) and transformers (TrainingArguments, model configurations).
 extern const std::vector<std::pair<std::string_view, std::vector<std::string_view>>> kOtherNames;
 
 // The build in the first line of a run's config.yaml, "# ricci 0.3.0, commit 1a2b3c4d5e, ..."; empty for other files.
@@ -83,11 +85,11 @@ std::string build_line(std::string_view text);
 // ---- Printing
 std::string value_text(const Field& field);                                      // in YAML, also for KEY=VALUE
 std::string value_text(const std::vector<Field>& fields, std::string_view key);  // a mapping if mixers differ
-// The text as YAML, in quotes if a reader could take it for something else.
+// The text as YAML, in quotes if it could be read as a different type.
 std::string yaml_text(const std::string& text);
 
 std::string to_yaml(const std::vector<Field>& fields);
-// The keys that the config reads; of a config that remembers which keys were given, only these.
+// The keys that the config reads; only the given ones if the config records them.
 template <class Config> std::string to_yaml(Config config) {
   std::vector<Field> fields = fields_of(config);
   std::erase_if(fields, [&](const Field& field) {
@@ -97,15 +99,15 @@ template <class Config> std::string to_yaml(Config config) {
   return to_yaml(fields);
 }
 
-// The keys of a group, or all, with their descriptions as comments: the output of --help-config. A key that this config does not read is
-// commented out; one with a default from a preset is null. Error: no such group.
+// The output of --help-config: the keys of a group, or all, with their descriptions as comments. A key that this config does not read is
+// commented out. A key with a default from a preset is null. Error: the group does not exist.
 std::string describe(const std::vector<Field>& fields, const std::string& group = "");
 template <class Config> std::string describe(Config config, const std::string& group = "") { return describe(fields_of(config), group); }
 
 // ---- Values (values.cpp)
 // The mixer that reads a field, such as sdp; empty for other fields.
 std::string mixer_of(const Field& field);
-// The value for the field's mixer if the node maps mixers to values, as {sdp: 4, dispatcher: 1}; undefined if it leaves this one out.
+// The value for the field's mixer if the node maps mixers to values, as in {sdp: 4, dispatcher: 1}; undefined if the map lacks the mixer.
 YAML::Node value_for(const Field& field, const YAML::Node& node);
 // Stores the value for the field, and returns whether it has the field's type. expected_value completes "expected ...".
 bool parse_value(const YAML::Node& node, const Field& field);

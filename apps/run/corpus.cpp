@@ -8,7 +8,7 @@
 #include "cuda/ranks/ranks.h"
 #include "data/tokenizers/kinds.h"
 
-// The assembler puts the file that CMake took out of embedded.tar.gz between two labels.
+// The assembler includes the file that CMake extracts from embedded.tar.gz.
 __asm__(".section .rodata\n"
         ".global ricci_embedded_corpus\n"
         "ricci_embedded_corpus:\n"
@@ -54,7 +54,7 @@ void warn(const std::string& line) {
   if (find_launcher().rank == 0) std::fprintf(stderr, "warning: %s\n", line.c_str());  // all ranks read the same files
 }
 
-// True if the tokenizer is made from the text, with the number of tokens that the config asks for.
+// True if the tokenizer is made from the text, with the config's vocabulary size.
 bool trains_vocabulary(const TrainConfig& config) {
   const TokenizerKind* const kind = find_tokenizer_kind(config.tokenizer);
   return kind && reads_option(*kind, "vocab");
@@ -72,14 +72,14 @@ void check_tokens(const TrainConfig& config, const Tokens& tokens) {
   if (has_mask(config))
     fail("format: {0}, but {1} has no answers; ricci prepare --format {0} makes shards with answers",
         {name_of(config.format), tokens.name()});
-  fail("format: {}, but only the answers in {} count; the formats {} learn from answers",
+  fail("format: {}, but only the answers in {} are scored; the formats {} learn from answers",
       {name_of(config.format), tokens.name(), list_of_formats(&FormatTraits::has_mask, " and ")});
 }
 
 }  // namespace
 
 CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokenizer> known) {
-  if (config.data.empty()) fail("data: nothing given");
+  if (config.data.empty()) fail("data: is not set");
   DocumentOptions options = options_of(config);
   const Sources joined = sources_of(config, config.data, options, false);
   std::vector<std::string> labels;
@@ -138,7 +138,7 @@ void check_vocab(const TrainConfig& config, const Tokenizer& tokenizer) {
   const int64_t size = tokenizer.vocab_size(), asked = config.model.vocab;
   const bool can_differ = !find_tokenizer_kind(config.tokenizer) || trains_vocabulary(config);
   if (asked != 0 && (asked < size || (asked > size && !can_differ)))
-    fail("model.vocab: {}, but the {} tokenizer has {} tokens; 0 takes its number", {asked, tokenizer.name(), size});
+    fail("model.vocab: {}, but the {} tokenizer has {} tokens; model.vocab=0 uses them all", {asked, tokenizer.name(), size});
 }
 
 }  // namespace ricci::apps

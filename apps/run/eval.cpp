@@ -1,5 +1,5 @@
-// ricci eval: how well trained models predict a text, or choose answers (choices.h). If the tokenizers of runs differ, only bits per byte
-// and the perplexity of a word are comparable.
+// ricci eval: how well trained models predict a text, or choose answers (choices.h). If runs have different tokenizers, only bits per byte
+// and word perplexity are comparable.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
@@ -38,23 +38,23 @@ struct ScoredRun {
   std::string context_note;         // RunFolder::context_note
   Evaluation result;
   double unknown = 0;                     // unknown_share
-  std::optional<TextSize> size;           // if plain text was scored as a whole and has no unknown words
+  std::optional<TextSize> size;           // if all of a plain text was scored and no word is unknown
   bool with_words = false;                // Options::with_words
   int64_t from = 0;                       // the first position scored in a window
-  std::vector<std::string> classes = {};  // the names of a classifier's classes, if they have any
+  std::vector<std::string> classes = {};  // a classifier's class names, if any
 };
 
-// Error: an option that the evaluation of this run does not read, or a run without a text to score.
+// Errors: the option does not apply to this run, the run has no text to score.
 void check_options(const RunFolder& run, const Options& options) {
   const TrainConfig config = with_text(run.config(), options.text);
   const bool has_cells = config.model.traits().objective == Objective::next_cell;
   if (is_classifier(config) || has_mask(config))
     for (const auto& [option, is_given] : {std::pair{"--stride", options.stride != 0}, {"--from", options.from.has_value()}})
-      if (is_given) fail("{}: {} reads whole {}, not windows", {option, run.path(), is_chat(config) ? "conversations" : "documents"});
+      if (is_given) fail("{}: {} scores {}, not windows", {option, run.path(), is_chat(config) ? "conversations" : "documents"});
   if (!options.choices.empty() && !config.model.traits().writes_text())
     fail("--choices: {} gives no probability of the next token (model.family: {})", {run.path(), name_of(config.model.family)});
   if (has_cells && options.from) fail("--from: {} scores cells, not positions", {run.path()});
-  if (has_cells && options.stride) fail("--stride: {} scores cells; where windows overlap it would score them twice", {run.path()});
+  if (has_cells && options.stride) fail("--stride: {} scores cells, and overlapping windows would score them twice", {run.path()});
   if (config.data.empty() && config.validation.empty() && options.choices.empty())
     fail("--data: {} was imported and has no text; name one to score", {run.path()});
 }
@@ -83,7 +83,7 @@ ScoredRun score(const std::string& path, const Options& options) {
 ResultTable make_table(std::span<const ScoredRun> scored) {
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), scored, value); };
-  // A run without such predictions, or not scored as a whole text, has no value in these columns.
+  // These columns are empty for runs without such predictions and for incomplete texts.
   const auto predicted = [&](const char* key, const auto& value) {
     add({.key = key}, [&](const ScoredRun& s) { return s.result.predictions ? Json(value(*s.result.predictions)) : Json(); });
   };
@@ -116,7 +116,7 @@ ResultTable make_table(std::span<const ScoredRun> scored) {
   return table;
 }
 
-// A row for each class: how often its documents were taken for each class. Empty if a row is too long for a terminal.
+// A row for each class: how often each class was predicted for its documents. Empty if a row is too long for a terminal.
 std::string confusion_text(const ScoredRun& scored) {
   constexpr size_t kColumns = 80;
   if (!scored.result.confusion || scored.result.confusion->classes() > static_cast<int64_t>(kColumns)) return "";
@@ -150,7 +150,7 @@ std::string describe(const ScoredRun& s) {
   text += format_message("\n{:.4f} nats per token, perplexity {}{}",
       {result.nats_per_token, show_number("{:.3f}", result.perplexity()), unknown_note(s.unknown)});
   if (result.predictions) text += "\n" + predictions_note(*result.predictions);
-  if (s.unknown > 0) text += "\nno bits per byte: <unk> stands for words that the vocabulary lacks";
+  if (s.unknown > 0) text += "\nno bits per byte: <unk> replaces words outside the vocabulary";
   if (!s.size) return text;
   text += format_message(", {:.4f} bits per byte", {result.bits_per_byte(s.size->bytes)});
   if (!s.with_words) return text;
@@ -172,7 +172,7 @@ std::string compare(const std::vector<ScoredRun>& scored) {
   return text;
 }
 
-// The mean loss of a classifier, its accuracy, macro precision, recall and F1, and for each class how often each class was predicted.
+// A classifier's mean loss, accuracy, macro precision, recall and F1, and its confusion matrix.
 Json scores_of(const Evaluation& classes) {
   const Confusion& confusion = *classes.confusion;
   const ClassScores macro = confusion.macro();
@@ -214,14 +214,13 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("run", options.runs, kWeightsHelp)->required();
   app.add_option("--data", options.text.paths, "Files or folders to score; by default each run's validation text");
   add_text_options(app, options.text, true);
-  app.add_option("--stride", options.stride, "Tokens between windows; fewer than the context, the default, give each token more context")
+  app.add_option("--stride", options.stride, "Tokens between windows (default: the context); fewer give each token more context")
       ->check(at_least_one);
-  app.add_option("--from", options.from, "First position of a window that is scored; by default eval_from of the run")
-      ->check(at_least_zero);
+  app.add_option("--from", options.from, "First scored position of a window; by default the run's eval_from")->check(at_least_zero);
   app.add_option("--batch", options.batch, "Windows per batch")->check(at_least_one)->capture_default_str();
-  app.add_flag("--words", options.with_words, "Print the perplexity per word as well, with the words of lm-eval: separated by white space");
+  app.add_flag("--words", options.with_words, "Also print the perplexity per word (lm-eval's words, separated by white space)");
   CLI::Option* const choices = app.add_option("--choices", options.choices,
-      "Score the questions of a JSONL file instead of a text: the fields of HellaSwag, ARC or PIQA, or context, choices and answer");
+      "Score the questions of a JSONL file, with the fields of HellaSwag, ARC or PIQA, or context, choices and answer");
   for (const char* other : {"--data", "--format", "--encoding", "--text-field", "--label-field", "--stride", "--from", "--words"})
     choices->excludes(app.get_option(other));
   app.add_flag("--json", options.as_json, "Print JSON");

@@ -37,13 +37,13 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-// In ASCII: some programs take U+2028 for the end of a line.
+// In ASCII: some programs read U+2028 as a line end.
 std::string json_line(const Json& members, Json results, const char* name, const Written& written) {
   results.update({{name, written.text}, {"tokens", written.ids.size()}, {"end", written.stopped ? "stop" : "length"}});
   return to_text(with_results(members, results), -1, true);
 }
 
-// Error: the model's family writes no text.
+// Error: the family writes no text.
 OpenModel open_writer(const Options& options) {
   OpenModel open = open_model(options.run, options.model);
   const ModelConfig& config = open.model.config();
@@ -62,7 +62,7 @@ class Generator {
  public:
   Generator(const OpenModel& open, const WritingOptions& options) : open_(open), options_(options) {}
 
-  // A single text is printed while it is written; the texts of --samples, written together, follow at the end.
+  // Prints a single text while it is written, and multiple --samples at the end.
   void print_texts(const std::string& prompt) {
     if (options_.samples == 1) {
       write(prompt, print);
@@ -73,7 +73,7 @@ class Generator {
     print(all);
   }
 
-  // A line of JSON for each text, with the members of the line that asked for it.
+  // A JSON line for each text, with the members of the request.
   std::string json_lines(const std::string& prompt, const Json& members = Json::object()) {
     std::string lines;
     int64_t sample = 0;
@@ -89,7 +89,7 @@ class Generator {
   }
 
  private:
-  // `show` gets the prompt, and then each piece of the first text.
+  // `show` gets the prompt, then each part of the first text.
   std::vector<Written> write(const std::string& prompt, const Show& show) {
     const double started = seconds_now();
     const Tokenizer& tokenizer = *open_.run.tokenizer();
@@ -132,13 +132,13 @@ void continue_prompts(const Options& options, const OpenModel& open) {
 }
 
 // ---- Conversations
-// Keeps the cache between the turns, so a turn reads only the new messages.
+// Keeps the cache between turns, so a turn computes only the new messages.
 class Conversation {
  public:
   Conversation(const OpenModel& open, const ChatEncoder& chat, const WritingOptions& options)
       : tokenizer_(*open.run.tokenizer()), chat_(chat), options_(options), text_(start(open, options)), before_(chat.start()) {}
 
-  // Adds the messages, and writes the answer: until the template ends it, a stop string comes, or options.tokens are written.
+  // Adds the messages and writes the answer, up to the template's end, a stop string, or options.tokens.
   Written answer(const std::vector<Message>& messages, const Show& show) {
     EncodedDocument turn{before_};
     for (const Message& message : messages) chat_.append_message(message, turn);
@@ -159,12 +159,12 @@ class Conversation {
   std::vector<int64_t> before_;  // the ids before the next message
 };
 
-// Each line of stdin is a message of the user, or with --jsonl a whole conversation.
+// Each line of stdin is a user message, or with --jsonl a conversation.
 void converse(const Options& options, const OpenModel& open) {
   const TrainConfig& config = open.run.config();
   if (!has_chat(config) && options.form.empty())
-    fail("--chat: {} has not learned conversations; if its model was trained on them elsewhere, --template names their template",
-        {options.run});
+    fail(
+        "--chat: {} has not learned conversations; if its model learned them elsewhere, --template names the chat template", {options.run});
   const ChatEncoder chat(open.run.tokenizer(), chat_template(options.form.empty() ? config.chat : options.form));
   if (options.json_lines)
     return answer_lines([&](const std::string& line) {
@@ -185,7 +185,7 @@ void converse(const Options& options, const OpenModel& open) {
 
 int generate_text(Options& options) {
   check(options.writing.sampling);
-  if (options.json_lines && !options.system.empty()) fail("--system: with --jsonl the messages have it");
+  if (options.json_lines && !options.system.empty()) fail("--system: with --jsonl, the messages contain the system message");
   for (std::string& stop : options.writing.stops) stop = unescape(stop, "--stop");
   const StopStrings checked(options.writing.stops);
   const OpenModel open = open_writer(options);
@@ -198,24 +198,23 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("run", options.run, kWeightsHelp)->required();
   const auto given = [&](const std::string&) { options.prompt_given = true; };
   CLI::Option* const text =
-      app.add_option("--prompt", options.prompt, "Text to continue, with the escapes \\n, \\t and \\\\; -: stdin")->each(given);
-  app.add_option("--prompt-file", options.prompt_file, "File with the text to continue; -: stdin")->each(given)->excludes(text);
+      app.add_option("--prompt", options.prompt, "Text to continue, with the escapes \\n, \\t and \\\\ (-: stdin)")->each(given);
+  app.add_option("--prompt-file", options.prompt_file, "File with the text to continue (-: stdin)")->each(given)->excludes(text);
   app.add_option("--tokens", options.writing.tokens, "Tokens to write")->check(at_least_zero)->capture_default_str();
-  app.add_option("--samples", options.writing.samples, "Texts to write at once, each with its own draws")
+  app.add_option("--samples", options.writing.samples, "Texts to write together, each with its own random numbers")
       ->check(at_least_one)
       ->capture_default_str();
   app.add_option("--stop", options.writing.stops, "Stop before this string (escapes allowed); repeatable")->allow_extra_args(false);
-  app.add_flag("--jsonl", options.json_lines, "Lines {\"prompt\": ...} on stdin, or --prompt, to a line of JSON for each text");
+  app.add_flag("--jsonl", options.json_lines, "Write a JSON line for each text; prompts are lines {\"prompt\": ...} on stdin, or --prompt");
   CLI::Option* const chat = app.add_flag(
-      "--chat", options.chat, "The model answers each line of stdin; with --jsonl: lines {\"messages\": [...]} to lines {\"answer\": ...}");
+      "--chat", options.chat, "Answer each line of stdin; with --jsonl, lines {\"messages\": [...]} get lines {\"answer\": ...}");
   for (const char* other : {"--prompt", "--prompt-file", "--samples"}) chat->excludes(app.get_option(other));
   app.add_option("--system", options.system, "A system message at the start of the conversation")->needs(chat);
   keep_brackets(
-      app.add_option("--template", options.form,
-             "How a conversation is written: chatml, llama3, or six strings, as in the key chat; by default as the run learned it")
+      app.add_option("--template", options.form, "Chat template: chatml, llama3, or six strings as in the key chat; by default the run's")
           ->needs(chat));
   add_field_options(app, options.writing.sampling);
-  add_model_options(app, options.model, "Tokens that the model reads to draw the next one");
+  add_model_options(app, options.model, "Tokens from which the model predicts the next one");
 }
 
 }  // namespace

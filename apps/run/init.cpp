@@ -1,4 +1,3 @@
-// A start from another run, the key `init`. Its keys of model and tokenizer become defaults of the new run, and its weights come by name.
 #include "apps/run/init.h"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char *kTokenizer = "tokenizer", *kVocab = "model.vocab", *kChat = "chat", *kFamily = "model.family";
 
-// A run with some of its weights, or a file of weights that belongs to no run.
+// Weights of a run, or a weight file outside run folders.
 struct Source {
   std::optional<RunFolder> run = {};
   std::string file = {};
@@ -42,20 +41,20 @@ SafetensorsFile open_weights(const Source& source) {
   return file;
 }
 
-// other_choices: the new run has a different family, preset or mixer, so defaults of the old one are included as values.
+// other_choices: the new run has a different family, preset or mixer, so the old defaults are included as values.
 Settings keys_of(const RunFolder& run, bool other_choices) {
   TrainConfig config = with_found_files(run.config());
   config.model = run.model_config();
   std::vector<Field> fields = fields_of(config);
   std::erase_if(fields, [&](const Field& field) {
     const bool is_default = field.is_deciding || (other_choices && field.follows_choices && field.key != kVocab);
-    const bool is_free = field.key == kTokenizer && !run.tokenizer();  // imported without one, so any of the same size fits
+    const bool is_free = field.key == kTokenizer && !run.tokenizer();  // imported without one: any of equal size fits
     return !field.is_read || is_free || !(is_default || config.given.contains(field.key));
   });
   return recorded_settings(to_yaml(fields), run.path(), fields);
 }
 
-// The keys of model and tokenizer that init was trained with, without values that follow from other keys.
+// The model and tokenizer keys of init, without derived values.
 Settings keys_of(const Source& source, bool other_choices) {
   Settings keys;
   if (source.run) {
@@ -130,9 +129,9 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
   const bool fits = old_tokenizer_ ? old_tokenizer_->hash() == tokenizer.hash() : fits_tokenizer(file.metadata(), tokenizer);
   const bool other_tokens = !fits && names_other_tokenizer_, has_tokens = model.config().traits().is_language_model();
   if (!fits && !other_tokens && !old_tokenizer_)
-    fail("{}: it was trained with another tokenizer than this run's; tokenizer={} draws the rows of its tokens",
+    fail("{}: was trained with a different tokenizer than this run's; tokenizer={} samples the rows of its tokens",
         {file.path(), tokenizer.name()});
-  using Rows = std::vector<std::pair<int64_t, int64_t>>;  // in the new table and in the old one
+  using Rows = std::vector<std::pair<int64_t, int64_t>>;  // in the new and the old table
   const Rows tokens = other_tokens && old_tokenizer_ ? match_tokens(tokenizer, *old_tokenizer_) : Rows();
   std::map<std::string, Tensor> drawn;
   model.each_parameter([&](const std::string& path, Parameter& p) { drawn[path] = p.value; });
@@ -157,15 +156,15 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
       fail("{}: tensor {} is {}, expected {}", {file.path(), path, show(old.shape()), show(shape)});
     Rows rows = by_text ? tokens : Rows();
     for (int64_t row = 0; by_position && row < std::min(old.shape()[0], shape[0]); ++row) rows.emplace_back(row, row);
-    const int64_t width = value.size() / std::max<int64_t>(shape[0], 1);  // a scale can have no cell
+    const int64_t width = value.size() / std::max<int64_t>(shape[0], 1);  // a scale can be without cells
     for (const auto& [now, before] : rows) std::copy_n(old.data<float>() + before * width, width, value.data<float>() + now * width);
     notes += format_message("\n  {}: {} of {} rows", {path, with_commas(std::ssize(rows)), with_commas(shape[0])});
     return value;
   });
-  if (constexpr size_t most_names = 4; as_drawn.size() > most_names) notes += format_message("\n  drawn: {} tensors", {as_drawn.size()});
+  if (constexpr size_t most_names = 4; as_drawn.size() > most_names) notes += format_message("\n  sampled: {} tensors", {as_drawn.size()});
   else
-    for (const std::string& path : as_drawn) notes += "\n  " + path + ": drawn";
-  if (missing == drawn.size()) fail("{}: holds no parameter of this model", {file.path()});
+    for (const std::string& path : as_drawn) notes += "\n  " + path + ": sampled";
+  if (missing == drawn.size()) fail("{}: contains no parameter of this model", {file.path()});
   int64_t unused = 0;
   for (const std::string& name : file.names()) unused += !drawn.contains(name) && !name.starts_with(kOptimizerPrefix);
   if (unused) notes += "\n  not used: " + counted(unused, "tensor");

@@ -1,5 +1,5 @@
-// A start from the weights of another run, the key `init`. Its keys of model and tokenizer become defaults of the new run, and its weights
-// come by name.
+// The key `init`: a new run starts from the weights of a different run. Its model and tokenizer keys become defaults, and its weights are
+// copied by name.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,28 +13,28 @@
 
 namespace ricci::apps {
 
-// The settings, after the keys of model and tokenizer of choices.init. `choices`: of these settings. Error: an unreadable init.
+// The settings, after the model and tokenizer keys of choices.init. `choices`: the config of these settings. Error: init is unreadable.
 Settings with_init_keys(const Settings& settings, const TrainConfig& choices);
-// The model that training would have, for plans. The vocabulary size comes from the tokenizer of the run if `file` is its config.yaml, else
-// from the config, from the tokenizer of `init` or from the data.
+// The model that training would use, for plans. The vocabulary size comes from the run's tokenizer if `file` is its config.yaml, else from
+// the config, the tokenizer of `init` or the data.
 ModelConfig planned_model(const TrainConfig& config, const std::string& file);
 std::string hash_of_init(const std::string& init);  // hashes its weights; error: they cannot be opened
 
 class InitSource {
  public:
-  // Errors: as for RunFolder::open_weights; the run wants a different end of documents than the tokenizer has.
+  // Errors: those of RunFolder::open_weights; the run and the tokenizer have different ends of documents.
   explicit InitSource(const TrainConfig& config);
 
   // Null if the new run asks for a different one.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return kept_tokenizer_; }
-  // Comes with the tokenizer. A run that learns conversations has one of ours instead.
+  // Belongs to the tokenizer. A run that learns conversations uses one of ours instead.
   const ImportedTemplate& kept_template() const { return template_; }
   std::string hash() const { return weights_->hash(); }
 
-  // Gives each parameter the tensor of its name. A table of positions takes the rows up to the shorter length; a table of tokens, if the
-  // tokenizers differ, the rows of tokens that both write alike (match_tokens); the head of another family, or of other classes, nothing.
-  // Parameters without a tensor keep their sampled values, and the returned lines name them. Errors, with the file: a wrong shape; no
-  // parameter found; a different tokenizer, if the old one is unknown.
+  // Copies the tensor of each parameter's name. Position tables: the rows up to the shorter length. Token tables if the tokenizers differ:
+  // the rows of equal tokens (match_tokens). The head of a different family or of different classes is not copied. Parameters without a
+  // tensor keep their sampled values, and the returned lines name them. Errors, with the file: a tensor has the wrong shape; no parameter
+  // was found; the tokenizer differs, and the old one is unknown.
   std::string load(Model& model, const Tokenizer& tokenizer) const;
 
  private:

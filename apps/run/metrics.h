@@ -1,5 +1,5 @@
 // The measurements of a run: metrics.jsonl, one JSON object per line, and the same numbers as event files for TensorBoard (tensorboard
-// --logdir runs). Both are only appended to, because other programs read them while the run continues.
+// --logdir runs). Both are only appended to; other programs read them during the run.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace ricci::apps {
 
-// A value that was not measured or is not finite is null in metrics.jsonl, and missing in the events.
+// A value that was not measured or is not finite is null in metrics.jsonl and missing in the events.
 struct Metrics {
   int64_t step = 0;
   int64_t tokens = 0;                                    // read in training so far
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
-  std::optional<double> val_accuracy = {};               // for a classifier, or of exact answers
+  std::optional<double> val_accuracy = {};               // of a classifier, or of exact answers
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
   std::optional<double> tokens_per_s = {};               // in training since the previous record, without evaluations
   std::optional<int64_t> peak_bytes = {};                // by tensors on the device of rank 0
@@ -38,23 +38,23 @@ template <class F> void each_line(std::string_view text, const F& f) {
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) f(text.substr(begin, end + 1 - begin));
 }
 
-// The record of this step in metrics.jsonl of the folder, without its time. If none exists, a record without values.
+// This step's record in the folder's metrics.jsonl, without its time; an empty record if none exists.
 Metrics read_record(const std::string& folder, int64_t step);
 
 // Event files of TensorBoard, version brain.Event:2 (tensorflow/core/lib/io/record_writer.cc, core/util/event.proto,
-// framework/summary.proto). A file starts with its version and an event that ends all earlier files before first_step.
+// framework/summary.proto). A file starts with its version, and with an event that cuts earlier files before first_step.
 std::string start_events(double time, int64_t first_step);
 std::string record_event(const Metrics& metrics);
 uint32_t crc32c(std::string_view bytes);  // Castagnoli, RFC 3720 section 12.1
 
 class MetricsFile {
  public:
-  // Continues after `step` (0 for a new run). Records of later steps and a line that a crash broke are removed from metrics.jsonl; a new
-  // event file, events.out.tfevents.TIME.HOST, makes TensorBoard forget the later steps. Errors: the path and the reason.
+  // Continues after `step` (0: a new run). Removes the records of later steps and an incomplete line from metrics.jsonl. A new event file,
+  // events.out.tfevents.TIME.HOST, makes TensorBoard forget the later steps. Errors: the path and the reason.
   MetricsFile(const std::string& folder, int64_t step);
 
   void append(Metrics metrics);  // error: the path and the reason, such as a full disk
-  // Before a checkpoint is written: a power failure must not leave fewer records than the checkpoint needs.
+  // Called before a checkpoint is written, so a power failure leaves all its records.
   void sync() { lines_.sync(); }
 
  private:

@@ -12,7 +12,7 @@
 namespace ricci::apps {
 namespace {
 
-// A folder name may have an equals sign, such as runs/lr=0.1, but no key has a slash. ~KEY removes a key.
+// A folder name can contain an equals sign, such as runs/lr=0.1. No key contains a slash. ~KEY removes a key.
 bool is_override(const std::string& word) {
   const size_t equals = word.find('='), slash = word.find('/');
   if (equals == word.npos) return word.starts_with('~') && slash == word.npos;
@@ -29,7 +29,7 @@ std::string hint_for(const CLI::App& app, const std::string& word) {
 
 }  // namespace
 
-// This option exists only for --help and takes no word: CLI11 would lose the order of words. app.remaining() keeps it.
+// This option exists only for --help and accepts no word. CLI11 would lose the order of words; app.remaining() keeps it.
 void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several) {
   auto words = std::make_shared<std::vector<std::string>>();
   app.add_option("run", *words, help)
@@ -44,11 +44,11 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, boo
       if (has_dash && !(word.starts_with("--") && word.find('=') != word.npos))
         throw CLI::ExtrasError(app.get_name(), {word + hint_for(app, word)});
       if (word.empty()) throw CLI::ValidationError("the name of a run file is empty");
-      if (word[0] == '=') throw CLI::ValidationError(one_line(word) + ": no blanks around the equals sign of a key, as in data=my.txt");
+      if (word[0] == '=') throw CLI::ValidationError(one_line(word) + ": remove the blanks around the equals sign, as in data=my.txt");
       if (has_dash || is_override(word)) options.overrides.push_back(word.substr(has_dash ? 2 : 0));
       else if (options.file().empty()) options.files[0] = word;
       else if (several) options.files.push_back(word);
-      else throw CLI::ValidationError("two run files: " + options.file() + " and " + word);
+      else throw CLI::ValidationError("expected one run file, got " + options.file() + " and " + word);
     }
   });
 }
@@ -111,7 +111,7 @@ TrainConfig with_text(const TrainConfig& config, const TextOptions& options) {
   }
   if (has_mask(text) != has_mask(config)) fail("--format: {}, but the run learned {}", {name_of(text.format), name_of(config.format)});
   const FormatTraits &before = traits_of(config.format), &now = traits_of(text.format);
-  if (!now.has_fields() || now.check_field != before.check_field) {  // the number of a column names no member
+  if (!now.has_fields() || now.check_field != before.check_field) {  // a column number is not a member name
     text.text_field.clear();
     text.label_field.clear();
   }
@@ -124,7 +124,7 @@ void add_threads_option(CLI::App& app) {
   const auto use = [](int threads) {
     if (threads) set_thread_count(threads);
   };
-  app.add_option_function<int>("--threads", use, "CPU threads; 0: all")->check(thread_number);
+  app.add_option_function<int>("--threads", use, "CPU threads (0: all)")->check(thread_number);
 }
 
 void add_compute_options(CLI::App& app, ComputeOptions& options) {

@@ -1,5 +1,5 @@
-// Command lines: the arguments of programs that read run files, and the options of programs that read texts or a trained model. An
-// option has one name and one meaning in all programs.
+// The arguments of programs that read run files, and the options of programs that read texts or a trained model. An option has one name and
+// one meaning in all programs.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace ricci::apps {
 
-// The arguments [FILE] [KEY=VALUE ...], in any order; the last value of a key wins, and ~KEY removes a key that the file sets. A word with
-// a slash before its equals sign is a file. --KEY=VALUE is read as KEY=VALUE.
+// The arguments [FILE] [KEY=VALUE ...], in any order. The last value of a key wins. ~KEY removes a key that the file sets. A word with a
+// slash before its equals sign is a file. --KEY=VALUE means KEY=VALUE.
 struct RunOptions {
   std::vector<std::string> files{""};
   std::vector<std::string> overrides;
@@ -24,27 +24,27 @@ void add_run_arguments(CLI::App& app, RunOptions& options,
 // Also --help-config [GROUP]: prints the keys of a group, or all of them, with defaults and descriptions.
 void add_run_options(CLI::App& app, RunOptions& options);
 
-// --threads. It takes effect immediately.
+// --threads, with immediate effect.
 void add_threads_option(CLI::App& app);
 
 // ---- Texts
 // A text is files, folders and archives of one format. Run files and command lines describe it with the same names: format, encoding,
 // text_field and label_field. Each comes from the first of these:
 //   1. the key or the option
-//   2. for the format: the names of the files, unless a run reads them that learned answers, or labels of shards
-//   3. the run that reads the text; a field only if both formats have names of fields, or both have columns
-//   4. text, utf8, and the field that the format has by default
+//   2. for the format: the file names, unless the run learned answers, or labels of shards
+//   3. the run that reads the text; a field only if both formats have named fields, or both have columns
+//   4. text, utf8, and the format's default field
 struct TextOptions {
   std::vector<std::string> paths = {};
   std::string format = {}, encoding = {};  // empty if not given
   DocumentOptions documents = {};
 };
-// --format, --encoding, --text-field and --label-field. Without a run, by default UTF-8 and plain text, also --documents.
+// --format, --encoding, --text-field and --label-field. Without a run also --documents, and the defaults are UTF-8 and plain text.
 void add_text_options(CLI::App& app, TextOptions& options, bool of_run);
 Encoding encoding_of(const TextOptions& options);  // by default UTF-8
-// Errors: options that contradict each other; a file that cannot be read.
+// Errors: options contradict each other; a file is unreadable.
 Documents open_documents(const TextOptions& options);
-// The config of a run that validates on this text. Errors: an unknown name; a format with answers, if the run learned one without, or the
+// The config of a run that validates on this text. Errors: a name is unknown; the format has answers and the run learned none, or the
 // reverse.
 TrainConfig with_text(const TrainConfig& config, const TextOptions& options);
 
@@ -52,17 +52,17 @@ TrainConfig with_text(const TrainConfig& config, const TextOptions& options);
 struct ComputeOptions {
   std::string dtype = "f32", device = "cpu";
 };
-// --precision (--dtype is another name for it) and --device.
+// --precision (or --dtype) and --device.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
 // An argument that find_weights reads.
 inline constexpr const char* kWeightsHelp =
     "A run by its name or folder: quickstart or runs/quickstart; quickstart@best and quickstart@250 name its checkpoints";
-// Refuses --checkpoint of older versions.
+// Rejects --checkpoint, an option of older versions.
 void add_checkpoint_note(CLI::App& app);
 
 struct ModelOptions {
-  int64_t context = 0;  // tokens; with 0 as in training
+  int64_t context = 0;  // tokens (0: as in training)
   ComputeOptions compute;
 };
 // --context, --precision, --device and --threads. `context_help`: "Tokens of a window".
@@ -74,7 +74,7 @@ struct OpenModel {
   Model model;
   int64_t context;
 };
-// Opens the run and loads the model with the weights that the name has. Errors: as for RunFolder::open, load_model and context.
+// Opens the run and loads the named weights. Errors: those of RunFolder::open, load_model and context.
 OpenModel open_model(const std::string& run, const ModelOptions& options);
 
 }  // namespace ricci::apps

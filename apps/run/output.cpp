@@ -29,8 +29,8 @@ std::vector<int64_t> first_prompt(const TrainConfig& config, const Tokens& valid
   return {ids, ids + (before_answer - targets) + 1};
 }
 
-// The start of a sample. By default it is a line end; the first prompt of the validation text, if only answers count; or the start of a
-// document, if an end token separates documents. A vocabulary without a line end starts with the first token of the validation text, and
+// The start of a sample. The default is a line end; the first prompt of the validation text, if only answers are scored; or the start of a
+// document, if an end token separates documents. Without a line end in the vocabulary it is the first token of the validation text, and
 // `note` mentions it. Error: the prompt is empty or has characters outside the vocabulary.
 struct SampleStart {
   std::vector<int64_t> ids;
@@ -75,7 +75,7 @@ void print_warnings(const TrainConfig& config) {
   as_trained.ctx = config.sequence_length();
   for (const std::string& line : warnings(as_trained)) std::fprintf(stderr, "warning: %s\n", line.c_str());
   if (config.patience > 0 && config.eval_every == 0)
-    std::fputs("warning: patience: it never ends the training, because eval_every: 0 evaluates only after the last step\n", stderr);
+    std::fputs("warning: patience: has no effect with eval_every: 0 (evaluates only after the last step)\n", stderr);
 }
 
 std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainState& state) {
@@ -96,7 +96,7 @@ std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& mod
   const TrainConfig& config = run.config();
   std::string lines = schedule_note(config.schedule, config.steps, state);
   if (config.device == Device::cpu && config.precision == Precision::bf16 && cpu_isa() < Isa::avx512_bf16)
-    lines += "precision: f32 is faster on this CPU, because it has no instruction for bf16;\nbf16 halves the memory of activations\n";
+    lines += "precision: f32 is faster on this CPU (no bf16 instructions);\nbf16 halves the memory of activations\n";
   int64_t frozen = 0;
   model.each_parameter([&](const std::string&, const Parameter& p) { frozen += p.frozen ? p.value.size() : 0; });
   lines += format_message("{}: {} parameters{}, vocabulary {}, {} on {}\n{} tokens to train, {} to validate",

@@ -1,4 +1,4 @@
-// The output of a training run: lines, and texts that the model writes.
+// The lines and sample texts that a training run prints.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace ricci::apps {
 
-// The warnings about a model trained with this context (models/config.h), on stderr.
+// Prints warnings about a model trained with this context (models/config.h) on stderr.
 void print_warnings(const TrainConfig& config);
-// A line if the run ends in the warm-up, or continues past the end of its schedule.
+// A line if the run ends in the warm-up or continues past the end of its schedule.
 std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainState& state);
-// The schedule note, and one about bf16 on a CPU that is faster in f32; then
+// The schedule note, a note about bf16 on a CPU that is faster in f32, then
 //   runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
 //   844,515 tokens to train, 93,836 to validate
 std::string opening_lines(const RunFolder& run, const Corpus& corpus, Model& model, const TrainState& state, const Ranks& ranks);
@@ -24,12 +24,12 @@ std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
 
-// The bytes that the GPU's memory pool holds; nothing on other devices.
+// The size of the GPU's memory pool; nothing on other devices.
 std::optional<int64_t> reserved_bytes(Device device);
 
-// A line if samples do not begin as the user expects. Error: their prompt is empty or has characters outside the vocabulary.
+// A line if samples do not begin as the user expects. Error: the prompt is empty or has characters outside the vocabulary.
 std::string sample_note(const TrainConfig& config, const Corpus& corpus);
-// The text that the model writes, under a heading. An interruption ends it.
+// A text that the model writes, under a heading. An interruption ends it.
 std::string sample_block(const TrainConfig& config, const Corpus& corpus, const Model& model, int64_t step);
 
 }  // namespace ricci::apps

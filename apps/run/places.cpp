@@ -22,7 +22,7 @@ std::string without_slashes(std::string path) {
 
 bool is_run(const std::string& folder) { return is_there(folder + "/" + kConfigFile) || is_there(folder + "/metrics.jsonl"); }
 
-// The run files next to this path, in apps/configs and where the programs are installed.
+// The run files in this path's folder, in apps/configs and in the installation.
 std::vector<std::string> run_files_near(const fs::path& path) {
   std::error_code fault;
   const fs::path here = path.has_parent_path() ? path.parent_path() : ".",
@@ -54,7 +54,7 @@ std::string find_run(const std::string& path_or_name) {
   const fs::path folder = found.ends_with(".safetensors") ? fs::path(found).parent_path() : fs::path(found);
   std::error_code ignored;
   if (fs::is_regular_file(folder / "config.json", ignored) && !fs::is_regular_file(folder / kConfigFile, ignored))
-    fail("{}: a folder of Hugging Face; ricci convert import {} NAME turns it into a run", {found, folder.string()});
+    fail("{}: is a Hugging Face folder; ricci convert import {} NAME turns it into a run", {found, folder.string()});
   return found;
 }
 
@@ -130,7 +130,7 @@ TrainConfig with_found_files(TrainConfig config) {
     const auto place = path.empty() ? std::nullopt : look_for_data(path);
     if (!place) return;
     const fs::path full = fs::absolute(*place), normal = full.lexically_normal();
-    path = (fs::equivalent(full, normal, ignored) ? normal : full).string();  // past a link, ".." leads to another folder
+    path = (fs::equivalent(full, normal, ignored) ? normal : full).string();  // after a link, ".." leads to a different folder
   };
   NamedWeights init = find_weights(config.init);
   find(init.run);

@@ -1,4 +1,4 @@
-// Names of runs, of their weights, and of run files: the places that they lead to.
+// Finds runs, their weights and run files by name.
 #pragma once
 #include <string>
 
@@ -10,12 +10,12 @@ inline constexpr const char *kConfigFile = "config.yaml", *kModelFile = "model.s
 
 // ---- Runs
 std::string folder_of_runs(const TrainConfig& config = {});  // the key `runs`, else $RICCI_RUNS, else runs
-// The path of a run by its name in folder_of_runs(), unless a file or a run folder here has this name. Other paths are not changed. Error:
-// a folder of Hugging Face, or its weights.
+// The path of a run by its name in folder_of_runs(), unless a file or a run folder here has this name. Other paths are unchanged. Error:
+// the path is a Hugging Face folder, or its weights.
 std::string find_run(const std::string& path_or_name);
-std::string new_run(const std::string& path_or_name);  // the folder of a run to make: a name is in folder_of_runs()
+std::string new_run(const std::string& path_or_name);  // the folder of a new run; a name is in folder_of_runs()
 std::string folder_name(const std::string& path);      // the name of a run in tables and pictures
-std::string runs_note(const std::string& name);        // "; runs has a, b, c": the known runs, after the nearest; empty for a path
+std::string runs_note(const std::string& name);        // "; runs has a, b, c": the nearest run, then the known ones; empty for a path
 
 // ---- Weights
 // Every program and the key `init` name weights alike:
@@ -25,22 +25,22 @@ std::string runs_note(const std::string& name);        // "; runs has a, b, c": 
 //   runs/NAME/model.safetensors, runs/NAME/checkpoints/step-00000250.safetensors   the run with the weights of this file
 // A folder with an @ in its own name comes first.
 struct NamedWeights {
-  std::string run = {};        // the folder; empty for a file outside of run folders
+  std::string run = {};        // the folder; empty for a file outside run folders
   std::string which = "last";  // last, best or a step
   std::string file = {};       // replaces `which`
 
   bool is_last() const { return file.empty() && which == "last"; }
-  std::string text() const;   // as it can be given again
-  std::string label() const;  // text() with the name of the run for its path, in tables
+  std::string text() const;   // the name, in a form that find_weights reads
+  std::string label() const;  // for tables: text() with the run name for its path
 };
-// The run can be missing. Errors: find_run's.
+// Does not check that the run exists. Errors: those of find_run.
 NamedWeights find_weights(const std::string& name);
 
 // ---- Files
-// The config.yaml of the run, or the run file at this path. Error: there is none; the message has the nearest run file next to it, in
-// apps/configs or in the installation. Empty for nothing.
+// The config.yaml of the run, or the run file at this path; empty for an empty name. Error: neither exists; the message names the nearest
+// run file in the same folder, in apps/configs or in the installation.
 std::string find_run_file(const NamedWeights& named);
-// The config with the full paths of the files that it names, so the run continues from any folder; unknown ones are unchanged.
+// The config with full paths, so the run continues from any folder. Paths of missing files are unchanged.
 TrainConfig with_found_files(TrainConfig config);
 
 }  // namespace ricci::apps

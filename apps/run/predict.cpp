@@ -1,4 +1,4 @@
-// ricci predict: predicts the class of each document with a trained classifier, and the probabilities of all classes.
+// ricci predict: predicts the class of each document with a trained classifier, and all class probabilities.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
@@ -28,7 +28,7 @@ struct Options {
   ModelOptions model;
 };
 
-// The documents as sequences, each filled up with id 0 to the longest.
+// The documents as sequences, padded with id 0 to the longest.
 Batch padded_batch(const std::vector<std::vector<int64_t>>& documents) {
   const auto rows = std::ssize(documents);
   size_t width = 0;
@@ -44,9 +44,9 @@ Batch padded_batch(const std::vector<std::vector<int64_t>>& documents) {
 
 struct Document {
   std::string text, place;               // place: for messages
-  const FormatTraits* format = nullptr;  // by default the text is the document
+  const FormatTraits* format = nullptr;  // by default, the text is the document
   Json members = Json::object();         // members of the line
-  std::string error = {};                // why it has no class
+  std::string error = {};                // the reason for no class
 };
 
 class Predictor {
@@ -66,7 +66,7 @@ class Predictor {
     if (std::ssize(waiting_) == options_.batch) print_waiting();
   }
 
-  // Each line of stdin is a document, also a blank one. With tabs it has the columns of a run that learned TSV.
+  // Each line of stdin is a document, also a blank line. If the run learned TSV, a line with tabs has its columns.
   void add_lines() {
     const FormatTraits& format = traits_of(config_.format);
     const bool is_given = !options_.text.format.empty();
@@ -100,7 +100,7 @@ class Predictor {
   }
 
  private:
-  // The ids of the document. None if it has no tokens, or an error.
+  // The document's ids; empty if it has no tokens or an error.
   std::vector<int64_t> encode_one(Document& document) const {
     try {
       if (document.format == &kJsonl)
@@ -134,7 +134,7 @@ class Predictor {
     waiting_.clear();
   }
 
-  // p_k: the probabilities of the classes; empty if the document has no tokens, or an error.
+  // p_k: the class probabilities; empty if the document has no tokens or an error.
   void print(const Document& document, std::span<const double> p_k) {
     constexpr size_t kColumns = 80, kLeastText = 20;
     Json object{{"text", document.text}, {"class", nullptr}, {"label", nullptr}, {"probabilities", Json::object()}};
@@ -189,8 +189,10 @@ void add_options(CLI::App& app, Options& options) {
       app.add_option("--data", options.text.paths, "Files or folders with documents; plain text has one in each line")->excludes(documents);
   add_text_options(app, options.text, true);
   app.get_option("--encoding")->needs(data);
-  app.add_flag("--jsonl", options.json_lines, "Lines of JSON in and out; the document is the run's text_field, or \"text\"");
-  app.add_option("--batch", options.batch, "Documents per batch; 1 answers each line at once")->check(at_least_one)->capture_default_str();
+  app.add_flag("--jsonl", options.json_lines, "Read and write JSON lines; the document is the run's text_field, or \"text\"");
+  app.add_option("--batch", options.batch, "Documents per batch; 1 answers each line immediately")
+      ->check(at_least_one)
+      ->capture_default_str();
   add_model_options(app, options.model, "Tokens of a document that are read");
 }
 

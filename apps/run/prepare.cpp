@@ -1,4 +1,4 @@
-// ricci prepare: turns a corpus into shards of tokens. ricci train maps them into memory, so a corpus can be larger than the memory.
+// ricci prepare: turns a corpus into token shards. ricci train maps them into memory, so a corpus can be larger than the memory.
 #include "data/shards/prepare.h"
 
 #include <CLI/CLI.hpp>
@@ -26,14 +26,13 @@ struct Options {
   bool is_ids = false;  // the files hold ids of two bytes each
 };
 
-// The end of lines or documents is the one asked for, else the one in shards written before, else the tokenizer's own between documents
-// that follow each other.
+// The end of lines or documents: the requested one, else that of existing shards, else the tokenizer's own between consecutive documents.
 std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, Documents& documents) {
   DocumentOptions& asked = documents.options;
   const FormatTraits& format = traits_of(asked.format);
   const bool is_char = options.tokenizer == "char", is_made = is_char || options.tokenizer == "byte";
-  if (options.is_ids && is_char) fail("--format u16: needs --tokenizer, the file of the tokenizer that made the ids");
-  if (format.has_template && is_char) fail("--tokenizer: {} needs the file of a tokenizer with the markers of chat", {format.name});
+  if (options.is_ids && is_char) fail("--format u16: needs --tokenizer FILE, the tokenizer that made the ids");
+  if (format.has_template && is_char) fail("--tokenizer: {} needs a tokenizer file with chat markers", {format.name});
   TokenizerRecipe recipe{.name = options.tokenizer, .eos_is_default = true, .eos_piece = options.eos_piece};
   if (!is_made) recipe.name = find_data(options.tokenizer, "--tokenizer").string();
   const bool has_ends = !options.is_ids && !format.has_template,
@@ -92,13 +91,12 @@ void add_options(CLI::App& app, Options& options) {
   DocumentOptions& documents = options.text.documents;
   app.add_option("inputs", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
   app.add_option("-o,--output", options.output, "Output folder. Run the same command again to resume after an interruption")->required();
-  app.add_option("--tokenizer", options.tokenizer, "char, byte, or the file of a tokenizer, as ricci tokenize makes it")
-      ->capture_default_str();
+  app.add_option("--tokenizer", options.tokenizer, "char, byte, or a tokenizer file, as ricci tokenize makes it")->capture_default_str();
   CLI::Option* const eos = app.add_option("--eos", options.eos,
-      "Put an end token after each line or document: " + list_of<Eos>() + "; by default document, but none for whole files and for labels");
+      "Put an end token after each line or document: " + list_of<Eos>() + "; by default document, but none for files and for labels");
   app.add_option("--eos-piece", options.eos_piece, "The end token; by default the tokenizer's own, or <eos>")->needs(eos);
   add_text_options(app, options.text, false);
-  app.add_option("--chat", documents.chat, "Template of messages: chatml (default), llama3, or six strings, as in the key chat");
+  app.add_option("--chat", documents.chat, "Chat template: chatml (default), llama3, or six strings as in the key chat");
   CLI::Option* const format = app.get_option("--format");
   format->description(format->get_description() + "; u16: ids of two bytes, such as nanoGPT's train.bin");
   CLI::Option* const classes =

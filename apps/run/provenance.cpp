@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char *kTokenizerHash = "tokenizer", *kAnyTokenizer = "any";  // the model was imported without one
 
-// The keys to record and to compare. Files are compared by content, so their paths are left out.
+// The keys to record and compare, without paths of files.
 std::vector<Field> recorded_fields(TrainConfig& config, Compare keys) {
   std::vector<Field> fields = fields_of(config);
   std::erase_if(fields, [&](const Field& field) {

@@ -1,6 +1,6 @@
 // The record of a run in the metadata of its checkpoints and models: every key that the bits depend on, with its resolved value. A run that
-// continues is compared with them and not with config.yaml: a user may have edited that file. They hold no path: texts, tokenizer and init
-// are compared by content, so a project that was moved continues, and equal training in two folders gives equal files.
+// continues is compared with this record: a user may have edited config.yaml. The record has no paths. Texts, tokenizer and init are
+// compared by content, so a moved project continues, and equal training in two folders gives equal files.
 #pragma once
 #include <string>
 
@@ -17,14 +17,14 @@ std::string find_in(const Metadata& metadata, const char* name);  // empty if it
 
 // The keys that shape the model, or all that cannot change while a run continues, such as the seed.
 enum class Compare { model, training };
-// "config" has these keys with their resolved values, in YAML; "following" the model keys with derived values, as the user gave them;
-// "tokenizer" a hash.
+// "config": these keys with resolved values, in YAML. "following": the model keys with derived values, as the user gave them. "tokenizer":
+// a hash.
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-// Under the name "config" or "following". Errors start with `source`: not YAML, an unknown key.
+// `name` is "config" or "following". Errors start with `source`: the text is not YAML, a key is unknown.
 Settings settings_in(const Metadata& metadata, const char* name, const std::string& source = "metadata");
-// The first key with a different value in these metadata, as "lr: 0.001, not 0.01", or a line about another tokenizer; empty if they
-// agree. A key that only one of them has is not compared: the choice that makes it meaningful is.
+// The first different key, as in "lr: 0.001, not 0.01", or a line about a different tokenizer; empty if all agree. A key that only one side
+// has is not compared; the choice that enables it is.
 std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer);  // true also if the metadata name none
+bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer);  // true if the metadata name none
 
 }  // namespace ricci::apps

@@ -25,7 +25,7 @@ void warn(const std::string& line) { std::fprintf(stderr, "warning: %s\n", line.
 
 [[noreturn]] void fail_taken(const std::string& folder) { fail("{}: another ricci train is at work in it", {folder}); }
 
-// Tries again: `ricci runs` takes the lock of each run for a moment.
+// Tries again: `ricci runs` holds the lock of each run for a moment.
 FolderLock lock(const std::string& folder) {
   for (int tries = 0; tries < 10; ++tries) {
     if (auto lock = FolderLock::take(folder)) return std::move(*lock);
@@ -36,20 +36,20 @@ FolderLock lock(const std::string& folder) {
 
 int64_t step_of(const SafetensorsFile& file) { return std::strtoll(find_in(file.metadata(), "step").c_str(), nullptr, 10); }
 
-// The names of classes that were found in the data.
+// The class names from the data.
 std::vector<std::string> labels_in(const SafetensorsFile& file) {
   const std::string names = find_in(file.metadata(), kLabels);
   if (names.empty()) return {};
   return as<std::vector<std::string>>(parse_json(names, file.path())).value_or(std::vector<std::string>());
 }
 
-// True if the file contains the run's tokenizer. The run sometimes adds an end.
+// True if the file contains the run's tokenizer. The run may have added an end.
 bool is_same(std::shared_ptr<const Tokenizer> file, const Tokenizer& run) {
   if (file->name() == run.name() && file->eos() == Eos::none) file = with_eos(file, run.eos(), run.eos_piece());
   return file->hash() == run.hash();
 }
 
-// The text of config.yaml. With unchanged keys, the old text below its first line is kept with the user's comments.
+// The text of config.yaml. If no key changed, the old text after its first line is kept, with the user's comments.
 std::string config_file_text(const TrainConfig& config, const std::string& old_text, const std::string& old_keys) {
   const std::string keys = to_yaml(config);
   return format_message("# {}, device {} ({}), threads {}, seed {}\n",
@@ -89,8 +89,8 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
   if (is_folder(run.path())) run.lock_ = lock(run.path());
   if (!run.checkpoints().steps().empty()) run.continue_with(request.config);
   else if (is_there(run.path_of(kModelFile)))
-    fail("{0}: holds a trained model but no checkpoint to continue from; init={0} name=... trains it further in another folder",
-        {run.path()});
+    fail(
+        "{0}: holds a trained model but no checkpoint to continue from; init={0} name=... trains it further in a new folder", {run.path()});
   else run.config_ = request.config;
   return run;
 }
@@ -111,7 +111,7 @@ void RunFolder::continue_with(const TrainConfig& asked) {
   config_ = asked;
 }
 
-// The tokenizer or init of the config, if it is not the one of the run; else empty. A lost file is not compared: the run has its own copy.
+// The config's tokenizer or init if it differs from the run's, else empty. A missing file is not compared: the run has a copy.
 std::string RunFolder::other_files(const TrainConfig& asked) const {
   const Settings before = settings_in(newest_->metadata(), kConfigKeys);
   if (find_tokenizer_kind(asked.tokenizer)) {
@@ -139,7 +139,7 @@ RunFolder RunFolder::open(const std::string& name, Vocabulary vocabulary) {
     if (const auto file = run.find_file()) run.labels_ = labels_in(*file);
   const std::string tokenizer = run.path_of(kTokenizerFile);
   const int64_t vocab = run.model_config().vocab;
-  if (!run.tokenizer_ && vocab == 0) fail("{}: is missing, but the size of the vocabulary follows from it", {tokenizer});
+  if (!run.tokenizer_ && vocab == 0) fail("{}: is missing, but it determines the vocabulary size", {tokenizer});
   if (!run.tokenizer_ && vocabulary == Vocabulary::needed)
     fail("{}: is missing; a model that was imported without a tokenizer reads and writes no text", {tokenizer});
   if (run.tokenizer_ && run.tokenizer_->vocab_size() > vocab)
@@ -149,7 +149,7 @@ RunFolder RunFolder::open(const std::string& name, Vocabulary vocabulary) {
 
 int64_t RunFolder::context(int64_t asked) const {
   const int64_t most = config_.model.ctx;
-  if (asked > most) fail("context: {} is longer than the {} tokens that the model takes (model.ctx)", {asked, most});
+  if (asked > most) fail("context: {} exceeds model.ctx = {}", {asked, most});
   return asked ? asked : config_.sequence_length();
 }
 
@@ -178,17 +178,17 @@ TrainState RunFolder::resume(Model& model, Optimizer& optimizer, uint64_t text_h
   TrainState state = load_checkpoint(*newest_, model, optimizer);
   if (config_.schedule.ends()) state.schedule_steps = config_.schedule.steps.value_or(state.schedule_steps);
   if (state.text_hash != text_hash)
-    fail("{}: the text changed since step {}; give a run on the new text another name with name=...", {path(), state.step});
+    fail("{}: the text changed since step {}; name=... starts a new run on the new text", {path(), state.step});
   return state;
 }
 
 void RunFolder::check_place() const {
-  if (!lock_->holds(path())) fail("{}: the folder was removed or replaced since the training began", {path()});
+  if (!lock_->holds(path())) fail("{}: the folder was removed or replaced since training began", {path()});
 }
 
 void RunFolder::begin(const RunParts& parts) {
   make_folders(checkpoints().folder);
-  if (!lock_) {  // a new folder: since to_train() looked, another training could make it, and even end
+  if (!lock_) {  // a different process may have made the folder since to_train() looked, and even ended
     lock_ = lock(path());
     if (!checkpoints().steps().empty() || is_there(path_of(kModelFile))) fail_taken(path());
   }
@@ -196,7 +196,7 @@ void RunFolder::begin(const RunParts& parts) {
   for (const std::string& folder : {path(), checkpoints().folder}) remove_temporaries(folder);
   remove_file(path_of(kFailureFile));
   const auto write = [&](const char* name, const std::string& text) {
-    if (text.empty()) remove_file(path_of(name));  // a killed import could leave it
+    if (text.empty()) remove_file(path_of(name));  // from a killed import
     else write_atomically(path_of(name), text);
   };
   labels_ = parts.labels;
@@ -225,7 +225,7 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
   try {
     save_checkpoint(all.path(state.step), model, optimizer, state, metadata(Compare::training));
   } catch (const Error&) {
-    check_place();  // the folder may go while the checkpoint is written, and that is then the reason
+    check_place();  // a missing folder is then the reason
     throw;
   }
   all.prune(state, config_.keep_checkpoints);
@@ -242,7 +242,7 @@ void RunFolder::note_failure(const std::string& where) const {
   try {
     check_place();
     write_atomically(path_of(kFailureFile), (where.empty() ? "the start" : where) + "\n");
-  } catch (const std::exception&) {  // a full disk can be the failure
+  } catch (const std::exception&) {  // such as a full disk
   }
 }
 
@@ -271,7 +271,7 @@ std::optional<SafetensorsFile> RunFolder::find_file() const {
   for (const int64_t step : steps)
     if (std::to_string(step) == wanted)
       if (auto found = SafetensorsFile::find(all.path(step))) return found;
-  if (all.steps() != steps) return find_file();  // training has removed it since the folder was listed
+  if (all.steps() != steps) return find_file();  // training removed it after the folder was listed
   return {};
 }
 

@@ -1,10 +1,10 @@
-// runs/NAME: the files that a run leaves, and continues from.
-//   config.yaml         the keys that the user gave, below a line with version, commit, compiler, device, threads and seed.
+// runs/NAME: the files of a run.
+//   config.yaml         the keys that the user gave, after a line with version, commit, compiler, device, threads and seed.
 //                       `ricci train runs/NAME/config.yaml name=again` trains the same model again
 //   tokenizer.json      the vocabulary
 //   chat_template.jinja, chat_template.json   the template of an imported model
 //   metrics.jsonl       a line per record; events.out.tfevents.*: the same for TensorBoard
-//   checkpoints/        the newest states of the training and the best (models/training/checkpoint.h)
+//   checkpoints/        the newest training states and the best (models/training/checkpoint.h)
 //   failed.txt          the step that failed, until the next start
 //   model.safetensors   the parameters at the end or at an interruption, under the names of ricci probe
 #pragma once
@@ -32,31 +32,30 @@ struct RunRequest {
   TrainConfig config;
   NamedWeights named = {};  // the run or run file
 };
-// The keys of a run file and of the command line; keys of model and tokenizer that neither gives come from init. The path may be empty.
-// Errors: as for load_config; an unreadable init.
+// The keys of a run file and of the command line, then the model and tokenizer keys of init. The path can be empty. Errors: those of
+// load_config; init is unreadable.
 TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
-// From a run file, or from the config.yaml of a run by its folder or name. Errors: as for load_run_file.
+// From a run file, or from the config.yaml of a run by its folder or name. Errors: those of load_run_file.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
-// The parts of a new run that its config does not have.
+// The parts of a new run outside its config.
 struct RunParts {
   const Tokenizer* tokenizer = nullptr;  // null if imported without one
   std::vector<std::string> labels = {};
   ImportedTemplate chat = {};
-  std::string init = {};  // a hash of the weights that it starts from
+  std::string init = {};  // a hash of the initial weights
 };
 
 bool ended_early(const TrainConfig& config, const TrainState& state);  // true if patience ran out at this evaluation
 
 class RunFolder {
  public:
-  // Continues from the newest sound checkpoint, if any. Nothing is written before begin(). Errors: weights other than the last are
-  // named; the checkpoint has a different key, tokenizer, init or more steps; none is sound; a trained model
-  // without checkpoints; a different process trains here.
+  // Continues from the newest valid checkpoint, if any. Nothing is written before begin(). Errors: the name has weights other than the
+  // last; the checkpoint has a different key, tokenizer or init, or more steps; no checkpoint is valid; a trained model has no checkpoints;
+  // a different process trains here.
   static RunFolder to_train(const RunRequest& request);
-  // To read, with the weights that the name has (find_weights). Error: the folder does not exist, or one of its files is missing or
-  // damaged.
-  enum class Vocabulary { needed, optional };  // a model that was imported without a tokenizer has none
+  // Read-only, with the named weights (find_weights). Errors: the folder does not exist; a file is missing or damaged.
+  enum class Vocabulary { needed, optional };  // optional: for a model imported without a tokenizer
   static RunFolder open(const std::string& name, Vocabulary vocabulary = Vocabulary::needed);
 
   const std::string& path() const { return weights_.run; }
@@ -65,29 +64,30 @@ class RunFolder {
   const TrainConfig& config() const { return config_; }                             // as the user gave it
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return tokenizer_; }  // null in a new run before begin()
   ModelConfig model_config() const { return apps::model_config(config_, tokenizer_.get()); }
-  // The class names of a classifier: from the config, else from the training data.
+  // A classifier's class names: from the config, else from the training data.
   const std::vector<std::string>& labels() const { return config_.labels.empty() ? labels_ : config_.labels; }
   Checkpoints checkpoints() const { return {path_of("checkpoints")}; }
-  // The tokens of a window (0: as in training). Error: more than the model can read.
+  // The tokens of a window (0: as in training). Error: the window exceeds model.ctx.
   int64_t context(int64_t asked = 0) const;
-  std::string context_note(int64_t context) const;  // " (trained with 64)" if it is not the context of the training
+  std::string context_note(int64_t context) const;  // " (trained with 64)" if training used a different context
 
-  // The last step, if the training has ended and its model is saved. A damaged model counts as not saved; a warning on stderr names it.
+  // The last step, if training has ended and its model is saved. A damaged model is not saved; a warning on stderr names it.
   std::optional<int64_t> finished() const;
-  // Loads the newest sound checkpoint into the model, the optimizer and the random state of this thread. The schedule ends where the config
-  // has it, else where the first start of the run had it. Errors: tensors of a wrong shape; a different text.
+  // Loads the newest valid checkpoint into the model, the optimizer and this thread's random state. The schedule ends at the config's step,
+  // else at the step in the checkpoint. Errors: tensors have the wrong shape; the text differs.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
-  // Writes the files of a new run, or the changed files. Errors, also of the two below: the path and the reason; the folder was replaced.
+  // Writes the files of a new run, or the changed files. Errors, also of save and save_model: the path and the reason; the folder was
+  // replaced.
   void begin(const RunParts& parts);
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;  // a checkpoint; removes the older ones
   void save_model(Model& model, int64_t step) const;
   void note_failure(const std::string& where) const;  // "step 3"; empty before the first step
-  void prune() const;                                 // removes checkpoints of a run that was killed after its last save
+  void prune() const;                                 // removes checkpoints that a killed run left
 
-  // The file of weights(), also during training. Errors: no such checkpoint; a damaged file; weights of a different model or tokenizer than
-  // config.yaml and tokenizer.json describe.
+  // The file of weights(), also during training. Errors: the checkpoint does not exist; the file is damaged; the weights do not match
+  // config.yaml or tokenizer.json.
   SafetensorsFile open_weights() const;
-  // The model with these weights. Errors also: missing, surplus or misshapen tensors, each named.
+  // The model with these weights. Errors, also: tensors are missing, surplus or of the wrong shape, each named.
   Model load_model(Device device, Dtype dtype = Dtype::f32) const;
 
  private:
@@ -105,8 +105,8 @@ class RunFolder {
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<std::string> labels_ = {};
   std::string init_ = {};                       // RunParts::init
-  std::string old_keys_ = {};                   // for config.yaml, in a run that continues
-  std::optional<SafetensorsFile> newest_ = {};  // its newest sound checkpoint
+  std::string old_keys_ = {};                   // for the config.yaml of a run that continues
+  std::optional<SafetensorsFile> newest_ = {};  // its newest valid checkpoint
 };
 
 }  // namespace ricci::apps

@@ -1,4 +1,4 @@
-// ricci tokenize: makes vocabularies, turns texts and conversations into token ids and back, counts tokens.
+// ricci tokenize: makes vocabularies, converts texts and conversations to token ids and back, counts tokens.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
@@ -54,7 +54,7 @@ void train(Options& options) {
   print(format_message("{}: {}, {} tokens", {options.out, tokenizer->name(), tokenizer->vocab_size()}));
 }
 
-// Calls use(ids, bytes) for each document, or for each text of a format with answers, as train reads them.
+// Calls use(ids, bytes) for each document, or each text of a format with answers, as train reads them.
 void for_each_ids(const Documents& documents, const Options& options, const Tokenizer& tokenizer,
     const std::function<void(std::span<const int64_t>, int64_t)>& use) {
   if (traits_of(documents.options.format).has_mask())
@@ -75,10 +75,10 @@ void for_each_ids(const Documents& documents, const Options& options, const Toke
   }
 }
 
-// ---- Lines of JSON. Other members of a line are ignored.
+// ---- JSON lines. Other members of a line are ignored.
 constexpr JsonLimits kLineLimits = {.bytes = int64_t{1} << 30, .depth = 64, .values = int64_t{1} << 28};
 
-// The ids of a document. with_first: after the token that the tokenizer puts first.
+// The ids of a document. with_first: after the tokenizer's first token.
 std::vector<int64_t> ids_of(const Tokenizer& tokenizer, const std::string& text, bool with_first) {
   std::vector<int64_t> ids;
   if (const int64_t first = tokenizer.marks().first; with_first && first >= 0) ids.push_back(first);
@@ -100,14 +100,14 @@ std::string decode_line(const Tokenizer& tokenizer, const std::string& line) {
   if (!list.is_array()) fail("expected an object with a list \"ids\"");
   std::vector<int64_t> ids;
   for (const Json& id : list) {
-    if (!id.is_number_integer()) fail("\"ids\": expected integers, got another value at index {}", {ids.size()});
+    if (!id.is_number_integer()) fail("\"ids\": expected integers, got a different type at index {}", {ids.size()});
     ids.push_back(id.get<int64_t>());
   }
-  return to_text({{"text", tokenizer.decode(ids)}}, -1, true);  // in ASCII, because some programs take U+2028 for the end of a line
+  return to_text({{"text", tokenizer.decode(ids)}}, -1, true);  // in ASCII: some programs read U+2028 as a line end
 }
 
 // ---- Commands
-// Each id with a blank after it, or as two bytes.
+// Prints each id with a blank after it, or as two bytes.
 void print_ids(std::span<const int64_t> ids, bool u16) {
   std::string text;
   for (const int64_t id : ids) {
@@ -134,7 +134,7 @@ void encode(Options& options) {
   if (!options.u16) std::puts("");
 }
 
-// Ids with white space between them.
+// Ids, separated by white space.
 std::vector<int64_t> parse_ids(const std::string& text) {
   std::vector<int64_t> ids;
   std::istringstream words(text);
@@ -153,7 +153,7 @@ void decode(Options& options) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-// {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 for tokens that a model learns.
+// {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 for scored tokens.
 void chat(Options& options) {
   const ChatEncoder encoder(open(options), chat_template(options.form));
   answer_lines([&](const std::string& line) {
@@ -188,19 +188,18 @@ void add_train(CLI::App& app, Options& options) {
   add_text_options(app, options.text, false);
   app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
   app.add_option("--kind", options.recipe.name, list_of_tokenizers())->capture_default_str();
-  app.add_option("--vocab", options.recipe.training.vocab, "Tokens of the vocabulary; words: 0 for all")
+  app.add_option("--vocab", options.recipe.training.vocab, "Vocabulary size; 0 keeps all words")
       ->check(at_least_zero)
       ->capture_default_str();
   app.add_option("--min-count", options.recipe.training.min_count, "Words and pairs that occur less often do not become tokens")
       ->check(at_least_one)
       ->capture_default_str();
-  app.add_option("--special", options.recipe.training.special, "A token that is one piece wherever a text has it; repeatable")
-      ->allow_extra_args(false);
+  app.add_option("--special", options.recipe.training.special, "A text that is always one token; repeatable")->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
   CLI::Option* const from =
-      app.add_option("--from", options.from, "Keep the pieces of this tokenizer that the texts need, and train nothing");
+      app.add_option("--from", options.from, "Keep the tokens of this tokenizer that the texts need, and train nothing");
   for (const char* option : {"--kind", "--vocab", "--min-count", "--split"}) from->excludes(app.get_option(option));
-  app.add_flag("--keep-all", options.keep_all, "Keep also the other pieces")->needs(from);
+  app.add_flag("--keep-all", options.keep_all, "Also keep the other tokens")->needs(from);
   add_common(app, options);
   app.get_option("--lowercase")->needs(from);
 }
@@ -237,7 +236,7 @@ void add_options(CLI::App& app, Options& options) {
       ->excludes(texts);
   CLI::App* const decoding = add("decode", "Ids on stdin to text on stdout", decode);
   decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
-  CLI::App* const talking = add("chat", "Lines {\"messages\": [...]} on stdin to ids, with 1 for each id that a model learns", chat);
+  CLI::App* const talking = add("chat", "Lines {\"messages\": [...]} on stdin to ids, with 1 for each id that is scored", chat);
   keep_brackets(talking->add_option("--template", options.form, "chatml (default), llama3, or six strings, as in the key chat"));
   CLI::App* const counting = add("count", "The number of tokens of texts", count);
   counting->add_option("texts", options.text.paths, "Files or folders, as for train")->required();
@@ -251,7 +250,7 @@ void add_options(CLI::App& app, Options& options) {
 
 int run(Options& options) {
   options.recipe.eos = choice_of<Eos>("--eos", options.eos);
-  options.text.documents.label_field.clear();  // labels are not read
+  options.text.documents.label_field.clear();  // labels are ignored
   options.text.documents.keep_line_ends = options.recipe.eos != Eos::document;
   options.command(options);
   return 0;

@@ -5,8 +5,8 @@
 // Training itself is a short loop (apps/examples/small_gpt.cpp):
 //   TrainStep train(model, optimizer, device, {.seed = 1, .clip = 1});
 //   for (int64_t step = 0; step < steps; ++step) train.run({batch(ids, step)}, step, schedule.rate(step, steps));
-// This program adds run files, texts, evaluation, run folders that continue after an interruption, and multiple processes: every rank calls
-// these functions after the same steps, because ranks wait for each other. train() opens, restores and closes; take_steps() is the loop.
+// This program adds run files, texts, evaluation, run folders that continue after an interruption, and multiple processes. Ranks wait for
+// each other, so all call these functions after the same steps. train() opens, restores and closes; take_steps() is the loop.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -37,30 +37,30 @@ using namespace ricci::apps;
 
 namespace {
 
-constexpr int64_t kFirstSteps = 2;  // slow: they touch memory for the first time
+constexpr int64_t kFirstSteps = 2;  // slow: they allocate memory
 
 bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
-// True after the last step, after an interrupted evaluation, and after an evaluation that ends the training because patience ran out.
+// True after the last step, after an interrupted evaluation, and after an evaluation at which patience ran out.
 bool is_over(const TrainConfig& config, const TrainState& state) {
   return state.step >= config.steps || state.awaits_evaluation || ended_early(config, state);
 }
 
-// Error: a text of a run that continues is not where it was.
+// Error: a text of a run that continues is missing.
 void check_texts(const TrainConfig& config) {
   for (const auto& [key, paths] : {std::pair("data", config.data), std::pair("validation", config.validation)})
     for (const std::string& path : paths)
-      if (path != "embedded" && !look_for_data(path)) fail("{0}: {1} is not there; {0}=PATH names the text if it was moved", {key, path});
+      if (path != "embedded" && !look_for_data(path)) fail("{0}: {1} does not exist; {0}=PATH names the text if it was moved", {key, path});
 }
 
 // Error: no token of a sequence is scored.
 void check_scored(const TrainConfig& config, const Model& model) {
   const int64_t context = config.sequence_length();
   if (first_scored(model, context) == context)
-    fail("context: {}, too short: the loss of model.family: {} counts no token of it", {context, name_of(config.model.family)});
+    fail("context: {} is too short: model.family: {} scores none of its tokens", {context, name_of(config.model.family)});
 }
 
-// True if any rank was asked to end: all must leave the loop before the same step.
+// True if any rank was asked to end. All must leave the loop before the same step.
 bool end_requested(Ranks& ranks) { return ranks.sum_numbers({Interrupt::requested() ? 1.0 : 0.0})[0] > 0; }
 
 // Adds an evaluation after a step to its record and to the state. Error: the loss is not finite; `saved` is the last step saved.
@@ -72,16 +72,16 @@ void note_evaluation(const Evaluation& evaluation, Metrics& record, TrainState& 
   record.val_accuracy = evaluation.accuracy();
 }
 
-// Takes the steps that are left, or those before an interruption. Returns the seconds in steps, without evaluations and saves.
+// Takes the remaining steps, or those before an interruption. Returns the seconds in steps, without evaluations and saves.
 double take_steps(Ranks& ranks, std::optional<RunFolder>& run, const TrainConfig& config, const Corpus& corpus, Feed& feed,
     const EvaluationBatches& validation, Model& model, Optimizer& optimizer, TrainState& state) {
   const double unknown = unknown_share(validation, *corpus.tokenizer);
   const int64_t first = state.step, tokens_per_step = config.accumulation * config.batch * config.sequence_length();
   int64_t recorded = state.step, saved = state.step;
   double seconds = 0, recorded_seconds = 0;
-  std::optional<MetricsFile> metrics;  // on rank 0, as the progress
+  std::optional<MetricsFile> metrics;  // on rank 0, like the progress
   std::optional<Progress> progress;
-  // The evaluation that was interrupted is added to the record of its step, and the record is written again.
+  // An interrupted evaluation is added to the record of its step, and the record is written again.
   Metrics awaited{.step = state.step};
   if (run && state.awaits_evaluation) awaited = read_record(run->path(), state.step);
   awaited.tokens = state.step * tokens_per_step;
@@ -154,9 +154,9 @@ double take_steps(Ranks& ranks, std::optional<RunFolder>& run, const TrainConfig
 }
 
 int train(const RunOptions& options) {
-  std::signal(SIGPIPE, SIG_IGN);  // Ctrl-C also ends the reader in `ricci train ... | tee log`, and the run must still be saved
+  std::signal(SIGPIPE, SIG_IGN);  // Ctrl-C also ends `tee` in `ricci train ... | tee log`; the run must still be saved
   Ranks& ranks = Ranks::join();
-  // ---- Rank 0 opens the run, and sends its config to the others
+  // ---- Rank 0 opens the run and sends its config to the others
   std::optional<RunFolder> run;  // only on rank 0: it writes all files and lines
   if (ranks.rank() == 0) run.emplace(RunFolder::to_train(request_run(options.file(), options.overrides)));
   const std::optional<TrainConfig> shared = share_config(ranks, run);
@@ -170,7 +170,7 @@ int train(const RunOptions& options) {
   // ---- Texts
   std::shared_ptr<const Tokenizer> tokenizer = run ? run->tokenizer() : nullptr;
   if (tokenizer) check_texts(config);
-  std::optional<InitSource> init;  // only of a new run
+  std::optional<InitSource> init;  // in a new run
   if (run && !config.init.empty() && !tokenizer) init.emplace(config);
   if (init) tokenizer = init->tokenizer();
   const Corpus corpus = open_in_turn(ranks, config, tokenizer);

@@ -1,4 +1,4 @@
-// The keys of a training run, and the relations between them that are checked.
+// The keys of a training run, and checks of their relations.
 #include "apps/run/train_config.h"
 
 #include <algorithm>
@@ -20,47 +20,47 @@ std::string without_mask() { return list_of_formats(&FormatTraits::is_documents,
 
 void visit_fields(SampleConfig& c, const Fields& all) {
   const Fields field = all.free_to_change();
-  field("tokens", c.tokens, "tokens to write; 0: no sample (family: 0 for classifier and coarse)").at_least(0).follows();
-  field("every", c.every, "steps between samples; 0: only after the last step").at_least(0);
+  field("tokens", c.tokens, "tokens to write (0: no sample, the default of classifier and coarse)").at_least(0).follows();
+  field("every", c.every, "steps between samples (0: only after the last step)").at_least(0);
   field("prompt", c.prompt,
-      "text to continue; default: a newline, the first question of data with answers, or the start of a document (eos: document)");
+      "text to continue (default: a newline, the first question of data with answers, or with eos: document the start of a document)");
   visit_fields(c.sampling, field);
 }
 
-// The path of a text may change while a run continues: texts are compared by content.
+// The path of a text can change while a run continues: texts are compared by content.
 void visit_text_fields(TrainConfig& c, const Fields& field) {
-  field("data", c.data, "files or folders with the text, plain or compressed, or shards of tokens; embedded: the built-in text")
+  field("data", c.data, "files or folders with the text, plain or compressed, or token shards (embedded: the built-in text)")
       .decides()
       .may_change()
       .file(names_data_file);
-  field("validation", c.validation, "files or folders; []: the end of data").decides().may_change().file(names_data_file);
+  field("validation", c.validation, "files or folders ([]: the end of data)").decides().may_change().file(names_data_file);
   const Fields splitting = field.when(c.validation.empty(), "validation: []");
-  splitting("train_fraction", c.train_fraction, "the part of data for training; the rest is validation").within({0, 1, false, false});
+  splitting("train_fraction", c.train_fraction, "share of data for training; the rest is validation").within({0, 1, false, false});
   static const std::string format_help = "of data and validation; " + describe_formats(&FormatTraits::lines) + " (" +
                                          list_of_formats(&FormatTraits::has_suffix, " or ") + " if data is named so, else text)";
   field("format", c.format, format_help.c_str()).decides();
-  field("encoding", c.encoding, "of data and validation, unless they are shards; bytes: any file as it is").may_change();
+  field("encoding", c.encoding, "of data and validation, unless they are shards (bytes: any file, unchanged)").may_change();
   const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
-      "how a conversation is written: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} for a "
-      "text; default for messages: the template of init, or chatml")
+      "chat template: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} for a text; by default "
+      "that of init, or chatml for messages")
       .decides();
-  static const std::string field_help = "the field or column of the text; " + describe_formats(&FormatTraits::fields);
+  static const std::string field_help = "field or column of the text; " + describe_formats(&FormatTraits::fields);
   const Fields fields = field.when(traits_of(c.format).has_fields(), "format: " + list_of_formats(&FormatTraits::has_fields, " or "));
   fields("text_field", c.text_field, field_help.c_str());
   const Fields labels = field.when(is_classifier(c), "family: classifier");
-  labels("label_field", c.label_field, "the field or column of the label (a word, or 0 .. model.classes - 1); shards have their own");
-  labels("labels", c.labels,
-      "names of the classes 0, 1, ..., if labels are words; []: as the shards have them, else the words in data, sorted")
+  labels("label_field", c.label_field, "field or column of the label (a word, or 0 .. model.classes - 1); shards contain labels");
+  labels(
+      "labels", c.labels, "names of the classes 0, 1, ..., if labels are words ([]: those of the shards, else the words in data, sorted)")
       .may_change();
   field("tokenizer", c.tokenizer,
-      "char or byte; word or bpe: made from the training text, of model.vocab tokens; or a file, such as tokenizer.json")
+      "char, byte, word or bpe, or a file such as tokenizer.json; word and bpe are made from the training text, with model.vocab tokens")
       .decides()
       .file(names_vocabulary_file);
   const Fields ending = field.when(!is_chat(c), "a format without a template: text, jsonl, tsv, csv or pairs");
   ending("eos", c.eos,
-      "put <eos>, or the tokenizer's own end of text, after each line or document; none: as the tokenizer file says (default: document "
-      "for jsonl, tsv, csv and pairs without labels)")
+      "put <eos>, or the tokenizer's own end of text, after each line or document (none: as in the tokenizer file; default: document for "
+      "jsonl, tsv, csv and pairs without labels)")
       .follows();
 }
 
@@ -68,46 +68,44 @@ void visit_order_fields(TrainConfig& c, const Fields& field) {
   const Fields packing = field.when(!has_mask(c) && c.model.traits().is_language_model(),
       "a format without answers (" + without_mask() + "), and a family other than classifier");
   packing("order", c.order,
-      "crops: random places in the data; columns: each sequence of a step reads its own part of the data, window after window; "
-      "shuffled: the documents in random order, each once per epoch")
+      "crops are random windows of the data; with columns, each sequence of a step reads its own part of the data, window after window; "
+      "shuffled reads documents in random order, each once per epoch")
       .decides();
   const Fields streaming = field.when(is_shuffled(c), "order: shuffled");
-  streaming("weights", c.weights, "for each entry of data, its share of the sequences; []: in proportion to its tokens").positive();
+  streaming("weights", c.weights, "share of the sequences for each entry of data ([]: in proportion to its tokens)").positive();
   streaming("shuffle_buffer", c.shuffle_buffer,
-      "sequences that are shuffled with each other; 1: in the order of their documents; with pack: best, the documents among which "
-      "the best fit is chosen")
+      "sequences that are shuffled together (1: in document order); with pack: best, documents among which the best fit is chosen")
       .in(1, 1 << 24);
   const Fields sharing = field.when(is_shuffled(c) && !is_classifier(c), "order: shuffled, or format: " + with_mask());
-  static const std::string pack_help = "how documents become sequences; stream: one after the other, cut where a sequence ends; none: one "
-                                       "each; best: documents that fit together share one and see each other (default: none for " +
-                                       with_mask() + ")";
+  static const std::string pack_help = "how documents become sequences: stream (one after the other, cut at sequence ends), none (one "
+                                       "each, the default for " +
+                                       with_mask() + ") or best (documents that fit together share one and attend to each other)";
   sharing("pack", c.pack, pack_help.c_str()).follows();
 }
 
 void visit_step_fields(TrainConfig& c, const Fields& all) {
   const Fields batch = all.group("batch");
   batch("batch", c.batch, "sequences computed together").at_least(1);
-  batch("accumulation", c.accumulation, "batches per step; their gradients are added up").at_least(1);
-  batch("recompute", c.recompute, "activations that the backward pass computes again instead of keeping: less memory, more time")
-      .may_change();
-  batch("batch_invariant", c.batch_invariant, "same bits however a step is divided into batches: one sequence at a time");
-  batch("context", c.context, "tokens per sequence; null: model.ctx").at_least(1);
+  batch("accumulation", c.accumulation, "batches per step; their gradients are added").at_least(1);
+  batch("recompute", c.recompute, "activations that the backward pass recomputes, for less memory and more time").may_change();
+  batch("batch_invariant", c.batch_invariant, "compute one sequence at a time, for equal bits with any division of a step into batches");
+  batch("context", c.context, "tokens per sequence (null: model.ctx)").at_least(1);
   const Fields schedule = all.group("schedule");
   schedule("steps", c.steps, "optimizer steps").at_least(1).may_change();
   visit_fields(c.schedule, schedule);
   const Fields optimizer = all.group("optimizer");
   visit_fields(c.optimizer, optimizer);
-  optimizer("clip", c.clip, "largest norm of the gradient; 0: no limit").at_least(0);
+  optimizer("clip", c.clip, "largest gradient norm (0: no limit)").at_least(0);
 }
 
 void visit_device_fields(TrainConfig& c, const Fields& all) {
   const Fields field = all.group("device");
   field("seed", c.seed, "seed of weights, batches and dropout");
   field("device", c.device, "device of the tensors");
-  field("precision", c.precision, "type of weights and activations; bf16: sums, the optimizer and the saved weights stay f32");
-  field("cuda_graph", c.cuda_graph, "record a step once and launch it as a whole; for small batches").may_change();
-  field("threads", c.threads, "CPU threads; 0: all").in(0, 1024).may_change();
-  field("reduce_dtype", c.reduce_dtype, "the dtype of gradients between processes; bf16 halves the bytes");
+  field("precision", c.precision, "type of weights and activations; with bf16, sums, the optimizer and saved weights stay f32");
+  field("cuda_graph", c.cuda_graph, "record a step once and launch it as one graph, for small batches").may_change();
+  field("threads", c.threads, "CPU threads (0: all)").in(0, 1024).may_change();
+  field("reduce_dtype", c.reduce_dtype, "type of gradients between processes; bf16 halves the bytes");
   field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it ends all and names the missing ones")
       .at_least(1)
       .may_change();
@@ -115,30 +113,30 @@ void visit_device_fields(TrainConfig& c, const Fields& all) {
 
 void visit_watch_fields(TrainConfig& c, const Fields& of_run) {
   const Fields all = of_run.group("evaluation"), field = all.free_to_change();
-  field("eval_every", c.eval_every, "steps between evaluations; 0: only after the last step").at_least(0);
-  field("eval_batches", c.eval_batches, "batches per evaluation, always the same; 0: the whole validation text").at_least(0);
+  field("eval_every", c.eval_every, "steps between evaluations (0: only after the last step)").at_least(0);
+  field("eval_batches", c.eval_batches, "batches per evaluation, always the same (0: all of the validation text)").at_least(0);
   const Fields scoring = all.when(
       !has_mask(c) && c.model.traits().writes_text(), "a format without answers (" + without_mask() + "), and a family that writes text");
-  scoring("eval_from", c.eval_from, "first position of a window that evaluations score; 0: all positions of the loss").at_least(0);
-  field("patience", c.patience, "training ends at an evaluation this many steps or more after the best one; 0: never").at_least(0);
-  field("log_every", c.log_every, "steps between records of metrics").at_least(1);
+  scoring("eval_from", c.eval_from, "first position of a window that evaluations score (0: all that training scores)").at_least(0);
+  field("patience", c.patience, "training ends at an evaluation this many steps or more after the best one (0: never)").at_least(0);
+  field("log_every", c.log_every, "steps between metrics records").at_least(1);
   field("norms_every", c.norms_every,
-      "steps between records with the norms of gradient and weights of each part, such as grad_norm.blocks.0; 0: never")
+      "steps between records of the gradient and weight norms of each part, such as grad_norm.blocks.0 (0: never)")
       .at_least(0);
-  field("checkpoint_every", c.checkpoint_every, "steps between checkpoints; 0: at the end and at the best evaluations only").at_least(0);
-  field("keep_checkpoints", c.keep_checkpoints, "newest checkpoints to keep, in addition to the best").at_least(1);
+  field("checkpoint_every", c.checkpoint_every, "steps between checkpoints (0: only at the end and at the best evaluations)").at_least(0);
+  field("keep_checkpoints", c.keep_checkpoints, "number of newest checkpoints to keep, in addition to the best").at_least(1);
 }
 
 void check_data(const TrainConfig& c) {
   for (const std::string& path : c.data)
-    if (path.empty()) fail("data: an empty path");
+    if (path.empty()) fail("data: a path is empty");
   if (!find_tokenizer_kind(c.tokenizer) && !names_tokenizer_file(c.tokenizer))
     fail("tokenizer: expected one of {} or a file, got '{}'{}",
         {list_of_tokenizers(), one_line(c.tokenizer),
             c.tokenizer == "gpt2" ? "; the file of GPT-2 is its tokenizer.json or vocab.bpe" : ""});
   if (!c.weights.empty() && c.weights.size() != c.data.size())
-    fail("weights: {} of them, but data has {} entries", {c.weights.size(), c.data.size()});
-  constexpr int64_t most = INT32_MAX;  // a sequence number is half of the index of its random draw
+    fail("weights: has {} entries, expected {} (one for each entry of data)", {c.weights.size(), c.data.size()});
+  constexpr int64_t most = INT32_MAX;  // a sequence index is half of the index of its random number
   if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
     fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
   if (c.context && *c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
@@ -146,9 +144,10 @@ void check_data(const TrainConfig& c) {
 
 void check_classifier(const TrainConfig& c) {
   if (!traits_of(c.format).is_text() && c.label_field.empty())
-    fail("label_field: not given, but model.family: classifier learns from labelled documents");
+    fail("label_field: is not set, but model.family: classifier learns from labelled documents");
   const int64_t classes = c.model.settings<Classifier>().classes;
-  if (!c.labels.empty() && std::ssize(c.labels) != classes) fail("labels: {} names, but model.classes: {}", {c.labels.size(), classes});
+  if (!c.labels.empty() && std::ssize(c.labels) != classes)
+    fail("labels: has {} names, expected {} (model.classes)", {c.labels.size(), classes});
   for (auto label = c.labels.begin(); label != c.labels.end(); ++label)
     if (label->empty() || std::find(c.labels.begin(), label, *label) != label)
       fail("labels: '{}', expected names that differ", {one_line(*label)});
@@ -161,7 +160,7 @@ void check_mask(const TrainConfig& c) {
   if (has_mask(c) && !c.model.traits().writes_text())
     fail("format: {}, but model.family: {} writes no text", {format, name_of(c.model.family)});
   if (has_mask(c) && c.pack == Pack::stream)
-    fail("pack: stream, but format: {} has whole {}, expected none or best", {format, is_chat(c) ? "conversations" : "documents"});
+    fail("pack: stream, but format: {} must not cut {}, expected none or best", {format, is_chat(c) ? "conversations" : "documents"});
   if (!has_mask(c) && c.pack == Pack::none) fail("pack: none, but format: {} has no answers, expected stream or best", {format});
 }
 
@@ -177,11 +176,11 @@ void check_name(const std::string& name) {
 
 void visit_fields(TrainConfig& c, const Fields& all) {
   const Fields run = all.group("run"), data = all.group("data");
-  run("name", c.name, "name of the run; its folder is NAME in `runs`").may_change();
-  run("runs", c.runs, "folder that holds the runs; empty: $RICCI_RUNS, or runs if that is not set").may_change();
+  run("name", c.name, "run name; its folder is NAME in `runs`").may_change();
+  run("runs", c.runs, "folder of the runs (empty: $RICCI_RUNS, or runs if that is not set)").may_change();
   run("init", c.init,
-      "the weights to start from: a run by its name or folder, NAME@best, NAME@250 (a step) or a file; its keys of model and tokenizer are "
-      "the defaults of this run")
+      "initial weights: a run by its name or folder, NAME@best, NAME@250 (a step) or a file; its model and tokenizer keys are this run's "
+      "defaults")
       .decides()
       .file(names_any_file);
   run("freeze", c.freeze, "parameters that are not trained: paths or starts of paths, * for one part, as in tok or blocks.*.mixer");
@@ -216,7 +215,7 @@ void check(const TrainConfig& config) {
   check_bounds(fields_of(copy));
   if (is_classifier(config)) check_classifier(config);
   if (!is_classifier(config) && !config.model.causal)
-    fail("model.causal: false, but a language model must not see the tokens that it is to predict");
+    fail("model.causal: false, but a language model must not attend to the tokens that it predicts");
   check_name(config.name);
   check_data(config);
   check_mask(config);

@@ -29,8 +29,8 @@ inline Dtype storage_dtype(Precision precision) { return precision == Precision:
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
-// The way from documents to training sequences. stream: one after the other, cut where a sequence ends. none: a document each. best: those
-// that fit together best share a sequence.
+// How documents become training sequences. stream: one after the other, cut at sequence ends. none: one each. best: documents that fit
+// together share a sequence.
 enum class Pack : uint8_t { stream, none, best };
 constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
 
@@ -82,8 +82,8 @@ struct TrainConfig {
   // The keys that a file, the command line or `init` gave. config.yaml of the run holds only these.
   std::set<std::string> given = {};
 
-  int64_t sequence_length() const { return context.value_or(model.ctx); }  // tokens of a training sequence
-  // The sequences of a micro-batch, and the micro-batches of a step. With batch_invariant each sequence is a micro-batch, so the order of
+  int64_t sequence_length() const { return context.value_or(model.ctx); }  // tokens
+  // The sequences of a micro-batch, and the micro-batches of a step. With batch_invariant a micro-batch is one sequence, so the order of
   // sums does not depend on the batch.
   int64_t sequences() const { return batch_invariant ? 1 : batch; }
   int64_t micro_batches() const { return batch_invariant ? batch * accumulation : accumulation; }
@@ -93,44 +93,44 @@ inline bool is_classifier(const TrainConfig& config) { return config.model.trait
 // True if the loss scores only some tokens of a document, such as answers.
 inline bool has_mask(const TrainConfig& config) { return traits_of(config.format).has_mask(); }
 inline bool is_chat(const TrainConfig& config) { return traits_of(config.format).has_template; }
-// True if a language model learns documents without a template: then an end token separates them.
+// True if an end token separates documents: a language model learns them without a template.
 inline bool ends_documents(const TrainConfig& config) {
   const FormatTraits& format = traits_of(config.format);
   return !format.is_text() && !format.has_template && !is_classifier(config);
 }
 inline bool writes_samples(const TrainConfig& config) { return config.sample.tokens > 0 && config.model.traits().writes_text(); }
-// True if the run learns conversations, starts from a model that did, or was imported.
+// True if the run learns conversations, starts from such a model, or was imported.
 inline bool has_chat(const TrainConfig& c) {
   return !c.chat.empty() && c.model.traits().writes_text() && (is_chat(c) || !c.init.empty() || c.data.empty());
 }
-// True if training reads the documents in a random order, as classifiers and data with answers always do.
+// True if the documents come in random order, as always for classifiers and data with answers.
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config) || has_mask(config); }
 
 void visit_fields(TrainConfig& config, const Fields& field);
 
-// Plain text and no file if the config gives a format.
+// The format that the file names give; plain text and no file if the config sets a format.
 NamedFormat named_format(const TrainConfig& config);
 
 TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
 
 // Hooks of load_config (apps/run/config.h). A vocab of 0 is allowed: the tokenizer gives it later.
 void apply_preset(TrainConfig& config);
-void check(const TrainConfig& config);  // error: the first invalid value, as "lr: -1, expected more than 0"
-// Errors: a step has fewer micro-batches than ranks (with keys that read the same sequences, if any); a key that is only for one process.
+void check(const TrainConfig& config);  // error: the first invalid value, as in "lr: -1, expected more than 0"
+// Errors: a step has fewer micro-batches than ranks (with keys that read the same sequences, if any); a key is only for one process.
 void check_shared(const TrainConfig& config, int64_t ranks);
 
-// ---- Values that follow from the keys and from the tokenizer. The config never stores them: it keeps the user's request.
+// ---- Derived values. The config keeps only the user's request.
 // True if eos was not given. Its default depends on the format (apply_preset) and on the tokenizer.
 inline bool follows_tokenizer_eos(const TrainConfig& config) { return !config.given.contains("eos"); }
-// The model config with the tokenizer's vocabulary size, if known. With a tokenizer file, model.vocab can be larger.
+// The model config with the tokenizer's vocabulary size, if known. model.vocab can be larger than a tokenizer file's.
 ModelConfig model_config(const TrainConfig& config, const Tokenizer* tokenizer);
 // A copy with all derived values, such as context, model.ff and the tokenizer's end of documents.
 TrainConfig resolved(TrainConfig config, const Tokenizer* tokenizer = nullptr);
 
-// The ids that end a text of this run: `ends`, and after its first the token that ends an answer, if the run learned conversations.
+// The ids that end a text: `ends`, with the token that ends an answer in second position if the run learned conversations.
 std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer);
 
-// For a config that a program made: marks the keys that differ from the defaults of its family, mixer and preset as given.
+// For a config that a program made: marks keys as given if they differ from the defaults of its family, mixer and preset.
 void give_differing(TrainConfig& config);
 
 }  // namespace ricci::apps

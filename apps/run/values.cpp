@@ -1,4 +1,4 @@
-// Values of keys: from YAML into members, and back. Each type of a value is read, named and written here.
+// Converts values between YAML and members. Each type is read, named and written here.
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -26,7 +26,7 @@ bool parse(const YAML::Node& node, std::string& value) {
   if (node.IsScalar()) value = node.Scalar();
   return node.IsScalar();
 }
-// 2000, and also 2e3, as long as a double holds every integer of this size exactly.
+// 2000, or 2e3 if a double represents every integer of this size exactly.
 template <std::integral Integer> bool parse(const YAML::Node& node, Integer& value) {
   if (!node.IsScalar()) return false;
   if (parse_number(node.Scalar(), value)) return true;
@@ -141,7 +141,7 @@ template <class F> auto at_member(const Field& field, const F& f) {
 
 }  // namespace
 
-// Plain if no reader can take it for anything but text or a number, otherwise quoted as in JSON.
+// Plain if every reader sees a text or a number, else quoted as in JSON.
 std::string yaml_text(const std::string& text) {
   const auto plain = [](unsigned char c) { return c != 0 && c < 128 && (std::isalnum(c) || std::strchr("_./-", c)); };
   const bool reserved = text == "null" || text == "Null" || text == "NULL" || text == "true" || text == "false";

@@ -1,4 +1,4 @@
-// Text in and out: prompts and lines as they are typed, and the texts that a model writes.
+// Reads prompts and typed lines, and writes the texts of a model.
 #pragma once
 #include <functional>
 #include <string>
@@ -18,27 +18,26 @@ namespace ricci::apps {
 // The text with \n, \t, \" and \\ replaced by their characters. Error, naming the option: any other escape.
 std::string unescape(std::string_view text, const char* option);
 
-// A whole file, or stdin for "-", as UTF-8, with line ends as in training texts.
+// All of a file, or stdin for "-", as UTF-8, with line ends as in training texts.
 std::string read_decoded(const std::string& file, Encoding encoding);
 
-// A text that a model wrote, for printing. On a terminal, control characters other than line ends and tabs become blanks.
+// A model's text for printing. On a terminal, control characters other than line ends and tabs become blanks.
 std::string for_stdout(const std::string& text);
 
-// A prompt: the contents of the file, or the value of the option with its escapes; "-" is stdin. Files are UTF-8, unless the run reads
-// bytes.
+// A prompt: the file's contents, or the option's value with its escapes; "-" is stdin. Files are UTF-8, unless the run reads bytes.
 std::string given_text(const std::string& text, const std::string& file, const char* option, Encoding encoding);
 
 // Calls use(line) for each line of stdin that is not empty. At a terminal a prompt asks for the line.
 void for_each_typed_line(const std::function<void(const std::string& line)>& use);
 
-// Writes answer(line) to stdout for each line of stdin that is not blank, before it reads the next one. A line with an error gets
-// {"error": "line 2: ..."}. Errors: stdin or stdout fails; after the last line, the first error.
+// Writes answer(line) to stdout for each non-blank line of stdin, before it reads the next line. A line with an error gets
+// {"error": "line 2: ..."}, and the first error is thrown after the last line. Error: stdin or stdout fails.
 void answer_lines(const std::function<std::string(const std::string& line)>& answer);
 
-// The members of a line with the results for it. A member with the name of a result gets input_ in front.
+// The members of a line, with its results. A member with the name of a result gets the prefix input_.
 Json with_results(const Json& members, const Json& results);
 
-// Ends a text at the first stop string. A stop string can span two pieces of the text, so text that could start one is held back.
+// Ends a text at the first stop string. A stop string can span parts of the text, so text that could start one is held back.
 class StopStrings {
  public:
   // Error: an empty string.
@@ -47,9 +46,9 @@ class StopStrings {
       if (each.empty()) fail("stop string: is empty");
   }
 
-  // The text that can be shown after this piece.
+  // The text that can be shown after this part.
   std::string next(std::string_view piece) {
-    for (const char byte : piece) {  // the division into pieces must not matter
+    for (const char byte : piece) {  // the result does not depend on the division into parts
       if (found_) break;
       held_ += byte;
       size_t longest = 0;
@@ -67,7 +66,7 @@ class StopStrings {
     held_.erase(0, text.size());
     return text;
   }
-  // The text that was held back, after the last piece.
+  // The text that was held back, after the last part.
   std::string end() { return std::exchange(held_, {}); }
   bool found() const { return found_; }
 
@@ -79,7 +78,7 @@ class StopStrings {
 
 struct WritingOptions {
   int64_t tokens = 200;            // per text, at most
-  int64_t samples = 1;             // texts at once
+  int64_t samples = 1;             // texts written together
   std::vector<std::string> stops;  // a text ends before the first of them
   Sampling sampling;
 };
@@ -90,8 +89,8 @@ struct Written {
   std::vector<int64_t> ids = {};  // for the tokens
 };
 
-// Continues each text until `ends` is true of a token, a stop string appears, or options.tokens tokens have been written. state:
-// Tokenizer::state_after the ids of the prompt. `show` gets each piece of the first text as soon as it is certain.
+// Continues each text until `ends` is true of a token, a stop string appears, or options.tokens tokens are written. state:
+// Tokenizer::state_after the ids of the prompt. `show` gets each part of the first text as soon as it is certain.
 std::vector<Written> continue_texts(Continuation& texts, const DecodeState& state, const Tokenizer& tokenizer,
     const WritingOptions& options, const std::function<bool(int64_t token)>& ends,
     const std::function<void(const std::string& piece)>& show);

@@ -73,7 +73,7 @@ std::string at_least_one(const std::string& text);
 std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
-// For an option that takes a list of texts: CLI11 would split the text [a,b] into two.
+// For an option with a list of texts: CLI11 would split the text [a,b] into two.
 void keep_brackets(CLI::Option* texts);
 
 // Declares an option for each member that the struct's visit_fields lists: --top-k for top_k, with its description and its bound of 0

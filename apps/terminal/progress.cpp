@@ -51,7 +51,7 @@ void Progress::update(int64_t step, int64_t tokens, const std::string& note) {
 void Progress::line(const std::string& text) {
   erase();
   write(text + "\n");
-  if (terminal_) last_output_ -= kBarInterval;  // the bar may return immediately
+  if (terminal_) last_output_ -= kBarInterval;  // the bar is drawn again immediately
 }
 
 void Progress::erase() {

@@ -73,7 +73,7 @@ prints 'two classifiers have their lines' '^words, reviews\.tsv: 200 documents' 
 shows 'the second' '^numbers, reviews\.tsv: 200 documents'
 verdict 'which fit on a terminal' "$(awk 'length > 80' out)"
 prints 'as JSON, with the names of the labels' '"negative"' eval words numbers --data reviews.tsv --json
-refuse 'windows of documents' 1 '--stride: runs/tsv reads whole documents, not windows' eval runs/tsv --stride 3
+refuse 'windows of documents' 1 '--stride: runs/tsv scores documents, not windows' eval runs/tsv --stride 3
 
 # ---- Prediction
 accept 'texts' predict words 'good great film' 'awful film'
@@ -130,13 +130,13 @@ shows 'a line that is not JSON is named' '^ricci predict: stdin:1: not JSON: fau
 # ---- What is wrong, in one line
 bad=(train "${small[@]}" name=bad)
 refuse 'another number of classes' 1 "model\.classes: 3, but reviews\.tsv has labels of 2 kinds, from 'negative' to 'positive'; set model\.classes=2" "${bad[@]}" "${tsv[@]}" model.classes=3
-refuse 'names of another number' 1 'labels: 3 names, but model\.classes: 2' "${bad[@]}" "${tsv[@]}" 'labels=[a, b, c]'
+refuse 'names of another number' 1 'labels: has 3 names, expected 2 \(model\.classes\)' "${bad[@]}" "${tsv[@]}" 'labels=[a, b, c]'
 refuse 'names twice' 1 "labels: 'a', expected names that differ" "${bad[@]}" "${tsv[@]}" 'labels=[a, a]'
 refuse 'other names' 1 "reviews\.tsv:1: label 'positive' is not one of bad, good" "${bad[@]}" "${tsv[@]}" 'labels=[bad, good]'
 refuse 'a text without labels' 1 'data: texts\.txt has no labels, but model\.family: classifier learns from them' "${bad[@]}" data=texts.txt
 accept 'shards without labels' prepare texts.txt --documents line --tokenizer words.json --output plain
 refuse 'are refused' 1 'data: plain has no labels' "${bad[@]}" data=plain
-refuse 'no field with the label' 1 'label_field: not given, but model\.family: classifier learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv
+refuse 'no field with the label' 1 'label_field: is not set, but model\.family: classifier learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv
 refuse 'a label that is no column' 1 "label_field: 'label' is not a column number, counted from 1" "${bad[@]}" data=reviews.tsv label_field=label text_field=2
 refuse 'a field of plain text' 1 'label_field: only jsonl, tsv and csv have fields, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
 echo '7	film' >>numbers.tsv

@@ -64,7 +64,7 @@ prints 'has a perplexity per word that can be read' '^1 word, word perplexity [0
 printf 'the lazy zebra jumps the dog zebu over\n' >unknown.txt
 accept 'a vocabulary of few words' train tiny.yaml name=few steps=2 tokenizer=word model.vocab=20
 prints 'a text with other words is named so' '^[0-9.]+ nats per token, perplexity [0-9.]+, [1-9][0-9.]+% <unk>$' eval runs/few --data unknown.txt
-is 'without bits per byte' 'no bits per byte: <unk> stands for words that the vocabulary lacks' sed -n 3p out
+is 'without bits per byte' 'no bits per byte: <unk> replaces words outside the vocabulary' sed -n 3p out
 accept 'also as JSON' eval runs/few --data unknown.txt --words --json
 is 'with the share, and nothing per byte or word' '0' eval 'grep -cE "bits_per_byte|word_perplexity|bytes" out'
 is 'which is a part of 7 targets' 1 eval 'grep -c "\"unknown_share\": 0\." out'
@@ -100,7 +100,7 @@ accept 'other pairs' eval runs/sorter --data sorting/train.jsonl --json
 is 'have their number of tokens' 24000 value tokens
 accept 'a context that cuts them' eval runs/sorter --context 15 --json
 is 'leaves five tokens of each' 1000 value tokens
-refuse 'windows of pairs' 1 '--stride: runs/sorter reads whole documents, not windows' eval runs/sorter --stride 3
+refuse 'windows of pairs' 1 '--stride: runs/sorter scores documents, not windows' eval runs/sorter --stride 3
 refuse 'a text' 1 "score\.txt:1: .*" eval runs/sorter --data score.txt
 printf 'metric: [tiny.yaml, model.mixer=metric]\nidentity: [tiny.yaml, model.mixer=identity, "~model.heads"]\n' >mixers.yaml
 sed -i '/^name:/d' tiny.yaml
@@ -197,7 +197,7 @@ prints 'on all if asked, with the bytes' '"bytes"' eval runs/from --from 0 --jso
 head -c 4 score.txt >short.txt
 refuse 'a text in front of the first position' 1 'eval_from: 3, but a window of short\.txt has 3 positions, counted from 0' eval runs/from --data short.txt
 refuse 'evaluations of no position' 1 'eval_from: 16, but a window has 16 positions, counted from 0' train tiny.yaml eval_from=16
-refuse 'positions of pairs' 1 '--from: runs/sorter reads whole documents, not windows' eval runs/sorter --from 3
+refuse 'positions of pairs' 1 '--from: runs/sorter scores documents, not windows' eval runs/sorter --from 3
 refuse 'pairs that are evaluated from a position on' 1 'eval_from: nothing reads it here, only a format without answers' train tiny.yaml "${pairs[@]}" eval_from=3
 coarse=(model.family=coarse model.layers=1 sample.tokens=0)
 accept 'train one that scores cells' train tiny.yaml name=coarse steps=2 model.scale=4 "${coarse[@]}"
@@ -205,9 +205,9 @@ refuse 'choices by cells' 1 '--choices: runs/coarse gives no probability of the 
 refuse 'positions of cells' 1 '--from: runs/coarse scores cells, not positions' eval runs/coarse --data score.txt --from 3
 # Windows of 13 tokens and a last one of 9, scored in cells of 4 but the first: 3 times 8, and 4.
 prints 'a text whose last window ends early, without its padding' '^score\.txt: 28 tokens, context 13' eval runs/coarse --data score.txt --context 13
-refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells; where windows overlap it would score them twice' eval runs/coarse --data score.txt --stride 8
+refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells, and overlapping windows would score them twice' eval runs/coarse --data score.txt --stride 8
 refuse 'a context of one cell' 1 'evaluation: none of [0-9]+ targets is scored' eval runs/coarse --data score.txt --context 7
-refuse 'a training on contexts of one cell' 1 'context: 7, too short: the loss of model\.family: coarse counts no token of it' train tiny.yaml name=bad model.scale=4 "${coarse[@]}" context=7
+refuse 'a training on contexts of one cell' 1 'context: 7 is too short: model\.family: coarse scores none of its tokens' train tiny.yaml name=bad model.scale=4 "${coarse[@]}" context=7
 refuse 'pairs, of which it knows no order' 1 'format: pairs, but model\.family: coarse writes no text' train tiny.yaml name=bad "${pairs[@]}" "${coarse[@]}"
 
 finish

@@ -103,7 +103,7 @@ refuse 'an unknown mixer' 1 "no mixer is called 'attention'; the mixers are sdp,
 refuse 'an unknown command' 2 "no command 'frequncy', the nearest is 'frequency'; the commands are memory, frequency, .*, masks " analyze frequncy mine
 refuse 'a command that is far from all' 2 "no command 'mine'; the commands are train, .*encode.* " tokenize mine --eos line
 refuse 'an unknown metric' 1 "no run has the metric 'loss'; the metrics are step, .*train_loss, val_loss" plot mine --keys loss
-refuse 'blanks around an equals sign' 2 '=: no blanks around the equals sign of a key, as in data=my\.txt ' train data = my.txt
+refuse 'blanks around an equals sign' 2 '=: remove the blanks around the equals sign, as in data=my\.txt ' train data = my.txt
 
 # ---- Mistyped runs, run files and tokenizers
 mkdir elsewhere && cd elsewhere && refuse 'no run, and none there is' 1 'nosuch: no such run folder$' generate nosuch && cd ..

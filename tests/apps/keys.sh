@@ -105,7 +105,7 @@ refuse 'a mistake in a base' 1 "files/first\.yaml:[0-9]+: unknown key 'stepz', t
 echo 'base: none.yaml' >files/second.yaml
 refuse 'no such base' 1 'cannot read files/none\.yaml: No such file' train third.yaml
 echo 'base: second.yaml' >files/second.yaml
-refuse 'a file that is its own base' 1 'files/second\.yaml:1: base: a chain of more than 8 files' train third.yaml
+refuse 'a file that is its own base' 1 'files/second\.yaml:1: base: the chain has more than 8 files' train third.yaml
 
 # ---- A command line has no comments
 rm -rf runs

@@ -14,13 +14,13 @@ trained=runs/tiny/model.safetensors
 printf 'name: bad\nmodel:\n  d: 16\n  heds: 2\n' >key.yaml
 refuse 'unknown key' 1 "key\.yaml:4: unknown key 'model\.heds', the nearest known key is 'model\.heads'" train key.yaml
 refuse 'unknown device' 1 "device: expected one of cpu, cuda, cuda_emulated, got 'tpu'" train tiny.yaml device=tpu
-refuse 'vocabulary of another size' 1 'model\.vocab: 900, but the char tokenizer has 38 tokens; 0 takes its number' train tiny.yaml model.vocab=900
+refuse 'vocabulary of another size' 1 'model\.vocab: 900, but the char tokenizer has 38 tokens; model\.vocab=0 uses them all' train tiny.yaml model.vocab=900
 cp "$trained" before.safetensors
 prints 'run that is trained already' '^runs/tiny: already finished after 2 steps; set a larger steps= to continue$' train tiny.yaml name=tiny
 same 'the trained model is as it was' "$trained" before.safetensors
 
 # ---- bf16 on a CPU without an instruction for it
-slower='precision: f32 is faster on this CPU, because it has no instruction for bf16;'
+slower='precision: f32 is faster on this CPU (no bf16 instructions);'
 tells() { verdict "$1" "$([ "$(grep -cxF "$slower" out)" = "$2" ] || shown out)"; }  # NAME TIMES
 RICCI_ISA=avx2 accept 'a run in bf16' train tiny.yaml name=slower precision=bf16
 tells 'which f32 would make faster' 1
@@ -59,7 +59,7 @@ refuse 'infinite validation loss' 1 'step 1: the validation loss is -?(nan|inf);
 verdict 'weights of which the loss is infinite are not saved' "$(ls runs/bad/checkpoints)"
 
 # ---- Options of eval and generate
-refuse 'context longer than trained' 1 'context: 17 is longer than the 16 tokens' eval runs/tiny --context 17
+refuse 'context longer than trained' 1 'context: 17 exceeds model\.ctx = 16' eval runs/tiny --context 17
 refuse 'batch of 0' 2 '--batch: .*0' eval runs/tiny --batch 0
 refuse 'character outside the vocabulary' 1 "'#' \(U\+0023\) at byte 4 is not among" generate runs/tiny --prompt 'the #'
 for value in -1 inf; do refuse "temperature of $value" 1 "temperature: expected 0 or more, got $value" generate runs/tiny --temperature $value; done

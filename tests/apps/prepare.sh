@@ -117,7 +117,7 @@ for words in '--documents line' '--eos line' '--encoding latin-1'; do
   refuse "ids are no text: $words" 1 "${words% *}: is for texts, but --format u16 reads ids, and each file is one document" \
     prepare train.bin --format u16 --tokenizer bpe.json $words --output bad_ids
 done
-refuse 'no tokenizer' 1 '--format u16: needs --tokenizer, the file of the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids
+refuse 'no tokenizer' 1 '--format u16: needs --tokenizer FILE, the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids
 
 # ---- Documents with a mask: the prepared ones train the same model as the file
 awk '{ printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%s\"}, {\"role\": \"assistant\", \"content\": \"%d\"}]}\n", $0, NR % 7 }' lines.txt | head -300 >talks.jsonl
@@ -137,20 +137,20 @@ for format in messages pairs; do
     is 'finds the same answers' "${found:=$(sed '1s/^[^:]*//' out)}" sed '1s/^[^:]*//' out
   done
   unset found
-  refuse 'as a text' 1 "format: text, but only the answers in $format count; the formats messages and pairs learn from answers" train tiny.yaml data=$format validation=$format
+  refuse 'as a text' 1 "format: text, but only the answers in $format are scored; the formats messages and pairs learn from answers" train tiny.yaml data=$format validation=$format
 done
 refuse 'tokens without a mask' 1 'format: pairs, but whole has no answers; ricci prepare --format pairs makes shards with answers' train tiny.yaml data=whole validation=whole format=pairs tokenizer=byte
 refuse 'another template in the same folder' 1 'messages: contains shards with different inputs, settings or tokenizer' \
   prepare talks.jsonl --format messages --tokenizer marked.json --chat '<|im_start|>' '{content}' '{content}' '{content}<|im_end|>' '<|im_end|>' '' --output messages
-refuse 'messages without markers' 1 '--tokenizer: messages needs the file of a tokenizer with the markers of chat' prepare talks.jsonl --format messages --output bad_talks
+refuse 'messages without markers' 1 '--tokenizer: messages needs a tokenizer file with chat markers' prepare talks.jsonl --format messages --output bad_talks
 refuse 'an end of messages' 1 '--eos: the template of messages has its own end tokens' prepare talks.jsonl --format messages --tokenizer marked.json --eos document --output bad_talks
 refuse 'a template of other lines' 1 '--chat: is for messages, not for pairs' prepare pairs.jsonl --format pairs --chat chatml --output bad_talks
 
 # ---- What is wrong, in one line
 refuse 'shards of one document are not split' 1 'file: a training fraction of 0\.9 leaves no documents for training or validation; set validation=\.\.\.' train tiny.yaml data=file
 shuffled=(train tiny.yaml order=shuffled)
-refuse 'more weights than corpora' 1 'weights: 2 of them, but data has 1 entries' "${shuffled[@]}" data=whole weights='[1, 2]'
-refuse 'shards beside a text' 1 'data: .*whole holds shards, but .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
+refuse 'more weights than corpora' 1 'weights: has 2 entries, expected 1 \(one for each entry of data\)' "${shuffled[@]}" data=whole weights='[1, 2]'
+refuse 'shards beside a text' 1 'data: .*whole holds shards and .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
 accept 'the same text with another tokenizer' prepare corpus --documents line --output chars
 refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole has its own, a byte tokenizer of 256 tokens' train tiny.yaml data=whole tokenizer=bpe model.vocab=300
 refuse 'another tokenizer for tokens' 1 'tokenizer: .*chars/tokenizer\.json, but .*whole has its own, a byte tokenizer' train tiny.yaml data=whole tokenizer=chars/tokenizer.json

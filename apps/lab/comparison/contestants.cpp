@@ -134,7 +134,7 @@ int64_t common_eval_from(const std::vector<Contestant>& all, int64_t vocab) {
     const TrainConfig& config = each.config;
     const int64_t counted = first_counted(config, vocab);
     if (counted >= config.sequence_length())
-      fail("{}: context: {} is too short: the loss counts none of its tokens", {each.name, config.sequence_length()});
+      fail("{}: context: {} is too short: none of its tokens is scored", {each.name, config.sequence_length()});
     if (has_mask(config) && counted != first)
       fail("{}: its loss counts the positions of a document from {} on, but the loss of {} from {} on",
           {each.name, counted, all[0].name, first});

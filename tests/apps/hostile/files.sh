@@ -115,7 +115,7 @@ accept 'an evaluation' eval runs/tiny
 cp out expected
 accept 'in batches of 2^63 - 1' eval runs/tiny --batch 9223372036854775807
 verdict 'the same loss' "$(diff expected out)"
-refuse 'a context of 2^63 - 1' 1 'context: 9223372036854775807 is longer than the 16 tokens' eval runs/tiny --context 9223372036854775807
+refuse 'a context of 2^63 - 1' 1 'context: 9223372036854775807 exceeds model\.ctx = 16' eval runs/tiny --context 9223372036854775807
 refuse 'a stride of 2^63 - 1' 1 'stride 9223372036854775807 is not between 1 and the context 16' eval runs/tiny --stride 9223372036854775807
 refuse 'more steps than can be' 1 'steps: ' train tiny.yaml steps=9223372036854775807
 for size in model.d=4611686018427387904 model.d=2147483646 model.layers=9223372036854775807 model.ctx=9223372036854775807 model.ff=9223372036854775807; do

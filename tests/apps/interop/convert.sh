@@ -25,7 +25,7 @@ refuse 'an import of a run' 1 'runs/bare: is already a run; import reads folders
 refuse 'an evaluation of an imported run without a text' 1 '--data: runs/with was imported and has no text; name one to score' eval runs/with
 refuse 'a look at an imported run without a text' 1 '--text: runs/with was imported without a text; give one' inspect runs/with
 refuse 'a training in an imported run' 1 'runs/with: holds a trained model but no checkpoint to continue from; init=runs/with name=\.\.\. trains it further' train runs/with
-refuse 'its config without a text' 1 'data: nothing given' train runs/with/config.yaml name=bad
+refuse 'its config without a text' 1 'data: is not set' train runs/with/config.yaml name=bad
 for ((i = 0; i < 40; ++i)); do echo 'a bad cab hid a big fee'; done | tr -d 'f' >letters.txt
 shows 'its config names the tokenizer' '^tokenizer: runs/with/tokenizer\.json$' runs/with/config.yaml
 accept 'its model scores a text' eval runs/with --data letters.txt
@@ -83,7 +83,7 @@ done
 # ---- What cannot be
 refuse 'a folder that is not there' 1 'none: no such folder; if it is the name of a model of the hub, hf download none --local-dir FOLDER gets its files' convert import none runs/bad
 cp -r "$models/gpt2" theirs
-way='a folder of Hugging Face; ricci convert import theirs NAME turns it into a run'
+way='is a Hugging Face folder; ricci convert import theirs NAME turns it into a run'
 refuse 'their folder in place of a run: to start from' 1 "theirs: $way" train init=theirs data=text.txt name=bad
 refuse 'its weights' 1 "theirs/model\.safetensors: $way" train init=theirs/model.safetensors data=text.txt name=bad
 refuse 'to train' 1 "theirs: $way" train theirs

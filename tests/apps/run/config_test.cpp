@@ -266,9 +266,9 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("log_every: 0\n") == "log_every: 0, expected 1 or more");
   CHECK(complaint("context: 65\n") == "context: 65 exceeds model.ctx = 64");
   CHECK(complaint("format: pairs\nmodel: {family: coarse, scale: 4}\n") == "format: pairs, but model.family: coarse writes no text");
-  CHECK(complaint("format: pairs\npack: stream\n") == "pack: stream, but format: pairs has whole documents, expected none or best");
-  CHECK(
-      complaint("format: messages\npack: stream\n") == "pack: stream, but format: messages has whole conversations, expected none or best");
+  CHECK(complaint("format: pairs\npack: stream\n") == "pack: stream, but format: pairs must not cut documents, expected none or best");
+  CHECK(complaint("format: messages\npack: stream\n") ==
+        "pack: stream, but format: messages must not cut conversations, expected none or best");
   CHECK(complaint("order: shuffled\npack: none\n") == "pack: none, but format: text has no answers, expected stream or best");
   CHECK(complaint("train_fraction: 1\n") == "train_fraction: 1, expected more than 0 and less than 1");
   for (const char* name : {"''", ".", "..", "a/b"})
@@ -277,7 +277,7 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("name: \"a\\nb\"\n") == "name: has a control character");
   CHECK(complaint("name: " + std::string(201, 'n') + "\n") == "name: '" + std::string(57, 'n') + "...' cannot be the name of a folder");
   CHECK(
-      complaint("model:\n  causal: false\n") == "model.causal: false, but a language model must not see the tokens that it is to predict");
+      complaint("model:\n  causal: false\n") == "model.causal: false, but a language model must not attend to the tokens that it predicts");
   CHECK(complaint("schedule: step\n") == "run.yaml:1: schedule: expected one of cosine, linear, constant, inverse_sqrt, wsd, got 'step'");
   CHECK(complaint("schedule: constant\nlr: 1e-5\n") == "no error");
 }
@@ -307,8 +307,8 @@ TEST_CASE("config: the description of all keys is a run file of the defaults") {
   CHECK(to_yaml(read("lr: 3e-4\nmodel: {layers: 2, bias: false}", {"data=[a, b]", "steps=7"})) ==
         "model:\n  layers: 2\n  bias: false\ndata: [a, b]\nsteps: 7\nlr: 0.0003\n");
   CHECK(contains(text, "\n  heads: 4                 # attention heads; they divide d; only mixer: sdp\n"));
-  CHECK(contains(
-      text, "\ntokenizer: char            # char or byte; word or bpe: made from the training\n                           # text, of "));
+  CHECK(contains(text,
+      "\ntokenizer: char            # char, byte, word or bpe, or a file such as\n                           # tokenizer.json; word "));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 80, line);
   const std::string optimizer = describe(TrainConfig(), "optimizer");

@@ -164,7 +164,8 @@ TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a 
       check_vocab(config, *open_corpus(config).tokenizer);
     });
   };
-  CHECK(refused({"tokenizer=byte", "model.vocab=300"}) == "model.vocab: 300, but the byte tokenizer has 256 tokens; 0 takes its number");
+  CHECK(refused({"tokenizer=byte", "model.vocab=300"}) ==
+        "model.vocab: 300, but the byte tokenizer has 256 tokens; model.vocab=0 uses them all");
   CHECK(refused({"tokenizer=bpe", "model.vocab=200"}) ==
         "bpe training: the vocabulary size is 200, but 256 tokens are needed before the first merge");
 }

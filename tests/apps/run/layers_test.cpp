@@ -171,11 +171,12 @@ TEST_CASE("config: a base is next to its file, and so are the texts that it name
   CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "\nbase: [a]\n")); }) ==
         (folder / "run.yaml") + ":2: base: expected a run file, got a list");
   CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "base: run.yaml\n")); }) ==
-        (folder / "run.yaml") + ":1: base: a chain of more than 8 files");
+        (folder / "run.yaml") + ":1: base: the chain has more than 8 files");
   folder.write("0.yaml", "lr: 7\n");
   for (int i = 1; i <= 9; ++i) folder.write(format_message("{}.yaml", {i}), format_message("base: {}.yaml\n", {i - 1}));
   CHECK(load_config<TrainConfig>(folder / "8.yaml").schedule.lr == 7);
-  CHECK(error_of([&] { load_config<TrainConfig>(folder / "9.yaml"); }) == (folder / "1.yaml") + ":1: base: a chain of more than 8 files");
+  CHECK(
+      error_of([&] { load_config<TrainConfig>(folder / "9.yaml"); }) == (folder / "1.yaml") + ":1: base: the chain has more than 8 files");
   folder.write("other.yaml", "lr: 1\n");
   CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "base: other.yaml\nbase: other.yaml\n")); }) ==
         (folder / "run.yaml") + ":2: base is given twice");

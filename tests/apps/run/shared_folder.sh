@@ -63,7 +63,7 @@ for what in removed renamed replaced; do
   esac
   ended
   code=$?
-  verdict "the folder was $what" "$([ $code = 1 ] || echo "exit code $code"; diff background.err - <<<'ricci train: runs/lost: the folder was removed or replaced since the training began')"
+  verdict "the folder was $what" "$([ $code = 1 ] || echo "exit code $code"; diff background.err - <<<'ricci train: runs/lost: the folder was removed or replaced since training began')"
   if [ $what = replaced ]; then
     verdict 'the new run is as it would be' "$(diff <(cd runs/expected && find . -name '*.safetensors' -exec md5sum {} +) <(cd runs/lost && find . -name '*.safetensors' -exec md5sum {} +))"
   else

@@ -109,23 +109,23 @@ verdict 'the levels that it has' "$([ $? = 0 ] || echo failed; diff err - <<<'wa
 accept 'without a table of positions' train next.yaml name=sinusoidal init=runs/scales model.positions=sinusoidal
 verdict 'it is left' "$(starts "$scales; not used: 2 tensors")"
 accept 'and with one again' train next.yaml name=learned init=runs/sinusoidal model.positions=learned
-verdict 'they are drawn' "$(starts "runs/sinusoidal/model.safetensors; stack.1.pos.weight: drawn; stack.4.pos.weight: drawn")"
+verdict 'they are sampled' "$(starts "runs/sinusoidal/model.safetensors; stack.1.pos.weight: sampled; stack.4.pos.weight: sampled")"
 refuse 'another width' 1 'tok\.weight is \[38 16\], expected \[38 32\]' train next.yaml name=bad model.d=32
 refuse 'another inner width' 1 'blocks\.0\.fc\.weight is \[64 16\], expected \[40 16\]' train next.yaml name=bad model.ff=40
 accept 'more blocks' train next.yaml name=deeper model.layers=3 model.bias=false
-verdict 'the new one is drawn' "$(grep -q '^  drawn: [0-9]* tensors$' out && grep -q '^  not used: [0-9]* tensors$' out || shown out)"
+verdict 'the new one is sampled' "$(grep -q '^  sampled: [0-9]* tensors$' out && grep -q '^  not used: [0-9]* tensors$' out || shown out)"
 strange='{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
 printf "\\x$(printf %x ${#strange})\\0\\0\\0\\0\\0\\0\\0%s\\0\\0\\0\\0" "$strange" >strange.safetensors
-refuse 'weights of something else' 1 'strange\.safetensors: holds no parameter of this model' train next.yaml name=bad init=strange.safetensors
+refuse 'weights of something else' 1 'strange\.safetensors: contains no parameter of this model' train next.yaml name=bad init=strange.safetensors
 refuse 'a start that is not there' 1 'init: runs/none is neither a run folder nor a file' train next.yaml name=bad init=runs/none
 accept 'another head' train next.yaml name=untied model.tie=false
-verdict 'it is drawn' "$(starts "$first; head.weight: drawn")"
+verdict 'it is sampled' "$(starts "$first; head.weight: sampled")"
 awk '{ print (NR % 3 ? "fox\t" : "dog\t") $0 }' text.txt >reviews.tsv
 accept 'another family' train next.yaml name=classifier model.family=classifier data=reviews.tsv label_field=1
-verdict 'its head is drawn, too' "$(starts "$first; head.weight: drawn")"
+verdict 'its head is sampled, too' "$(starts "$first; head.weight: sampled")"
 verdict 'it sees as the first does, though its family sees all by default' "$(grep -qx '  causal: true' runs/classifier/config.yaml || echo 'not causal')"
 accept 'more classes' train next.yaml name=classes init=runs/classifier model.classes=3 data=reviews.tsv label_field=1 'labels=[dog, fox, none]'
-verdict 'and again' "$(starts "runs/classifier/model.safetensors; head.weight: drawn")"
+verdict 'and again' "$(starts "runs/classifier/model.safetensors; head.weight: sampled")"
 
 # ---- Other tokenizers
 sed 's/fox/FOX/; s/dog/d√g/' text.txt >other.txt
@@ -134,9 +134,9 @@ refuse 'a text outside of the vocabulary' 1 "'F' \(U\+0046\) at byte 16" train n
 accept 'another vocabulary' tokenize train other.txt --kind char -o other.json
 accept 'a start with it' train next.yaml name=vocabulary data=other.txt tokenizer=other.json
 verdict 'its common tokens keep their rows' "$(starts "$first; tok.weight: 36 of 40 rows")"
-refuse 'a file of another tokenizer' 1 'alone\.safetensors: it was trained with another tokenizer than this run.s; tokenizer=char draws the rows of its tokens' train next.yaml name=bad init=alone.safetensors data=same_size.txt
+refuse 'a file of another tokenizer' 1 'alone\.safetensors: was trained with a different tokenizer than this run.s; tokenizer=char samples the rows of its tokens' train next.yaml name=bad init=alone.safetensors data=same_size.txt
 accept 'which was meant' train next.yaml name=drawn init=alone.safetensors data=same_size.txt tokenizer=char
-verdict 'they are drawn' "$(starts "alone.safetensors; tok.weight: 0 of 38 rows")"
+verdict 'they are sampled' "$(starts "alone.safetensors; tok.weight: 0 of 38 rows")"
 accept 'a run of words' train tiny.yaml name=words tokenizer=word steps=1
 refuse 'an end of lines, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos: none, not line; tokenizer=FILE names one with that end' train next.yaml name=bad init=runs/words eos=line
 

@@ -97,7 +97,7 @@ expected=$(grep -oE '"step":[0-9]+|"val_loss":[0-9.e+-]+' runs/whole/metrics.jso
 read -r best last <<<"$expected"
 verdict 'the loss grows somewhere' "$([ -n "${last:-}" ] && [ "$last" -lt 40 ] || shown runs/whole/metrics.jsonl)"
 run "${early[@]}" name=never steps=2 patience=6 eval_every=0
-verdict 'patience without evaluations' "$(diff err - <<<'warning: patience: it never ends the training, because eval_every: 0 evaluates only after the last step')"
+verdict 'patience without evaluations' "$(diff err - <<<'warning: patience: has no effect with eval_every: 0 (evaluates only after the last step)')"
 accept 'training with patience' "${early[@]}" name=patient steps=40 patience=6
 verdict 'it ends there' "$(tail -n 2 out | grep -qE "^no better validation loss since step $best, saved after $last steps, .*:$" || instead tail -n 2 out)"
 verdict 'with the checkpoints of the end and of the best' "$(ls runs/patient/checkpoints | xargs | diff - <(printf 'step-%08d.safetensors step-%08d.safetensors\n' $best $last))"
