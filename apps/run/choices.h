@@ -1,4 +1,4 @@
-// Multiple choice, scored as in lm-eval 0.4.13: a model chooses the continuation with the largest log-probability.
+// Multiple choice, scored as in lm-eval 0.4.13. A model chooses the continuation with the largest log-probability.
 #pragma once
 #include <cstdint>
 #include <string>

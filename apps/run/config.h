@@ -36,7 +36,7 @@ struct Setting {
 using Settings = std::vector<Setting>;
 
 // The settings of a file (none if the path is empty), then the overrides. "model.layers=6" sets a key; "~model.layers" drops its earlier
-// settings, "~model" those of all its keys. `base: other.yaml` in a file reads that file, in the same folder, first. Errors, with file and
+// settings, "~model" drops all its keys. `base: other.yaml` in a file reads that file, in the same folder, first. Errors, with file and
 // line: the file is unreadable or not YAML, a key is a duplicate in the file, a list of texts is a duplicate in the overrides, a key is
 // unknown (with the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
@@ -54,7 +54,7 @@ void store_choices(const Settings& settings, const std::vector<Field>& fields);
 //   run.yaml:3: model.d: expected integer, got 'abc'
 std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields);
 
-// Errors: those of store and check(config).
+// Errors: as for store and check(config).
 template <class Config> Config config_of(const Settings& settings) {
   Config config;
   store_choices(settings, fields_of(config));

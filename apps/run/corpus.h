@@ -14,11 +14,11 @@ namespace ricci::apps {
 // so its runs can continue after an update.
 std::string_view embedded_corpus();
 
-// The data files of a config and its tokenizer: `known` if a run continues, else chosen. Errors: those of find_sources and
+// The data files of a config and its tokenizer: `known` if a run continues, else chosen. Errors: as for find_sources and
 // choose_tokenizer.
 CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokenizer> known = nullptr);
 
-// Errors: those of request_of and open_corpus; a classifier has no labels or too few classes; the format has answers and the tokens have
+// Errors: as for request_of and open_corpus; a classifier has no labels or too few classes; the format has answers and the tokens have
 // none, or the reverse.
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> known = nullptr);
 

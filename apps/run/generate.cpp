@@ -214,7 +214,7 @@ void add_options(CLI::App& app, Options& options) {
       app.add_option("--template", options.form, "Chat template: chatml, llama3, or six strings as in the key chat; by default the run's")
           ->needs(chat));
   add_field_options(app, options.writing.sampling);
-  add_model_options(app, options.model, "Tokens from which the model predicts the next one");
+  add_model_options(app, options.model, "Tokens of context for the next one");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ std::string hash_of_init(const std::string& init);  // hashes its weights; error
 
 class InitSource {
  public:
-  // Errors: those of RunFolder::open_weights; the run and the tokenizer have different ends of documents.
+  // Errors: as for RunFolder::open_weights; the run and the tokenizer have different ends of documents.
   explicit InitSource(const TrainConfig& config);
 
   // Null if the new run asks for a different one.

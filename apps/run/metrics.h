@@ -16,7 +16,7 @@ struct Metrics {
   int64_t step = 0;
   int64_t tokens = 0;                                    // read in training so far
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
-  std::optional<double> val_accuracy = {};               // of a classifier, or of exact answers
+  std::optional<double> val_accuracy = {};               // for a classifier, or of exact answers
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
   std::optional<double> tokens_per_s = {};               // in training since the previous record, without evaluations
   std::optional<int64_t> peak_bytes = {};                // by tensors on the device of rank 0
@@ -49,7 +49,7 @@ uint32_t crc32c(std::string_view bytes);  // Castagnoli, RFC 3720 section 12.1
 
 class MetricsFile {
  public:
-  // Continues after `step` (0: a new run). Removes the records of later steps and an incomplete line from metrics.jsonl. A new event file,
+  // Continues after `step`, 0 in a new run. Removes the records of later steps and an incomplete line from metrics.jsonl. A new event file,
   // events.out.tfevents.TIME.HOST, makes TensorBoard forget the later steps. Errors: the path and the reason.
   MetricsFile(const std::string& folder, int64_t step);
 

@@ -62,7 +62,7 @@ inline constexpr const char* kWeightsHelp =
 void add_checkpoint_note(CLI::App& app);
 
 struct ModelOptions {
-  int64_t context = 0;  // tokens (0: as in training)
+  int64_t context = 0;  // tokens, or 0 as in training
   ComputeOptions compute;
 };
 // --context, --precision, --device and --threads. `context_help`: "Tokens of a window".
@@ -74,7 +74,7 @@ struct OpenModel {
   Model model;
   int64_t context;
 };
-// Opens the run and loads the named weights. Errors: those of RunFolder::open, load_model and context.
+// Opens the run and loads the named weights. Errors: as for RunFolder::open, load_model and context.
 OpenModel open_model(const std::string& run, const ModelOptions& options);
 
 }  // namespace ricci::apps

@@ -33,7 +33,7 @@ struct NamedWeights {
   std::string text() const;   // the name, in a form that find_weights reads
   std::string label() const;  // for tables: text() with the run name for its path
 };
-// Does not check that the run exists. Errors: those of find_run.
+// Does not check that the run exists. Errors: as for find_run.
 NamedWeights find_weights(const std::string& name);
 
 // ---- Files

@@ -26,7 +26,8 @@ struct Options {
   bool is_ids = false;  // the files hold ids of two bytes each
 };
 
-// The end of lines or documents: the requested one, else that of existing shards, else the tokenizer's own between consecutive documents.
+// The end of lines or documents: the requested one, else the end in existing shards, else the tokenizer's own between consecutive
+// documents.
 std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, Documents& documents) {
   DocumentOptions& asked = documents.options;
   const FormatTraits& format = traits_of(asked.format);

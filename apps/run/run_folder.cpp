@@ -43,7 +43,7 @@ std::vector<std::string> labels_in(const SafetensorsFile& file) {
   return as<std::vector<std::string>>(parse_json(names, file.path())).value_or(std::vector<std::string>());
 }
 
-// True if the file contains the run's tokenizer. The run may have added an end.
+// True if the file contains the run's tokenizer, apart from an end that the run added.
 bool is_same(std::shared_ptr<const Tokenizer> file, const Tokenizer& run) {
   if (file->name() == run.name() && file->eos() == Eos::none) file = with_eos(file, run.eos(), run.eos_piece());
   return file->hash() == run.hash();
@@ -188,7 +188,7 @@ void RunFolder::check_place() const {
 
 void RunFolder::begin(const RunParts& parts) {
   make_folders(checkpoints().folder);
-  if (!lock_) {  // a different process may have made the folder since to_train() looked, and even ended
+  if (!lock_) {  // after to_train() a different process can make the folder, and even end
     lock_ = lock(path());
     if (!checkpoints().steps().empty() || is_there(path_of(kModelFile))) fail_taken(path());
   }

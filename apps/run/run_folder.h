@@ -32,10 +32,10 @@ struct RunRequest {
   TrainConfig config;
   NamedWeights named = {};  // the run or run file
 };
-// The keys of a run file and of the command line, then the model and tokenizer keys of init. The path can be empty. Errors: those of
+// The keys of a run file and of the command line, then the model and tokenizer keys of init. The path can be empty. Errors: as for
 // load_config; init is unreadable.
 TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
-// From a run file, or from the config.yaml of a run by its folder or name. Errors: those of load_run_file.
+// From a run file, or from the config.yaml of a run by its folder or name. Errors: as for load_run_file.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
 // The parts of a new run outside its config.
@@ -67,7 +67,7 @@ class RunFolder {
   // A classifier's class names: from the config, else from the training data.
   const std::vector<std::string>& labels() const { return config_.labels.empty() ? labels_ : config_.labels; }
   Checkpoints checkpoints() const { return {path_of("checkpoints")}; }
-  // The tokens of a window (0: as in training). Error: the window exceeds model.ctx.
+  // The tokens of a window; 0 means as in training. Error: the window exceeds model.ctx.
   int64_t context(int64_t asked = 0) const;
   std::string context_note(int64_t context) const;  // " (trained with 64)" if training used a different context
 

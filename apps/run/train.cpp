@@ -41,7 +41,7 @@ constexpr int64_t kFirstSteps = 2;  // slow: they allocate memory
 
 bool is_due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
 
-// True after the last step, after an interrupted evaluation, and after an evaluation at which patience ran out.
+// True after the last step, after an interrupted evaluation, and after an evaluation that exhausts the patience.
 bool is_over(const TrainConfig& config, const TrainState& state) {
   return state.step >= config.steps || state.awaits_evaluation || ended_early(config, state);
 }

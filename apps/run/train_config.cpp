@@ -43,15 +43,14 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
   const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
       "chat template: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} for a text; by default "
-      "that of init, or chatml for messages")
+      "init's template, or chatml for messages")
       .decides();
   static const std::string field_help = "field or column of the text; " + describe_formats(&FormatTraits::fields);
   const Fields fields = field.when(traits_of(c.format).has_fields(), "format: " + list_of_formats(&FormatTraits::has_fields, " or "));
   fields("text_field", c.text_field, field_help.c_str());
   const Fields labels = field.when(is_classifier(c), "family: classifier");
   labels("label_field", c.label_field, "field or column of the label (a word, or 0 .. model.classes - 1); shards contain labels");
-  labels(
-      "labels", c.labels, "names of the classes 0, 1, ..., if labels are words ([]: those of the shards, else the words in data, sorted)")
+  labels("labels", c.labels, "names of the classes 0, 1, ..., if labels are words ([]: the shards' names, else the words in data, sorted)")
       .may_change();
   field("tokenizer", c.tokenizer,
       "char, byte, word or bpe, or a file such as tokenizer.json; word and bpe are made from the training text, with model.vocab tokens")

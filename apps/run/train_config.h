@@ -29,8 +29,8 @@ inline Dtype storage_dtype(Precision precision) { return precision == Precision:
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
-// How documents become training sequences. stream: one after the other, cut at sequence ends. none: one each. best: documents that fit
-// together share a sequence.
+// From documents to training sequences: one after the other, cut at sequence ends (stream), one each (none), or documents that fit together
+// in one sequence (best).
 enum class Pack : uint8_t { stream, none, best };
 constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
 

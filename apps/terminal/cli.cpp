@@ -154,7 +154,7 @@ std::optional<int> parse_arguments(
 
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& run) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is then a write error
+  std::signal(SIGXFSZ, SIG_IGN);                                 // a file beyond `ulimit -f` is then a write error
   program_invocation_short_name = const_cast<char*>(text.name);  // begins lines that other code writes
   try {
     CLI::App app(text.summary, text.name);

@@ -27,7 +27,7 @@ class Progress {
   Progress(const Progress&) = delete;
 
   // `step` steps are done, and `tokens` tokens were read since construction. The note, such as "loss 1.672", follows the bar. The bar is
-  // drawn at most 10 times a second. Speed and remaining time are those of about the last 30 seconds, including pauses for evaluation.
+  // drawn at most 10 times a second. Speed and remaining time cover about the last 30 seconds, including pauses for evaluation.
   void update(int64_t step, int64_t tokens, const std::string& note = "");
   void line(const std::string& text);  // prints a line; the bar moves below it
 

@@ -30,7 +30,7 @@ struct Column {
   std::string heading = {};       // text omits a column without a heading
   std::string key = {};           // the member of the row's JSON object; "ms.median" is a member of "ms"; JSON omits a column without a key
   std::string format = {};        // for numbers in text: "{:.3f}"; "," gives 1,234,567; "bytes" gives 1.21 MiB; by default all digits
-  double factor = 1;              // of numbers in text: 1e-9 prints FLOP as GFLOP
+  double factor = 1;              // for numbers in text: 1e-9 prints FLOP as GFLOP
   bool left = false;              // aligns it to the left in text, for names
   const char* missing = "-";      // null in text; JSON omits the member
   std::vector<Json> values = {};  // one for each row
