@@ -1,5 +1,5 @@
-// ricci convert: converts models of other programs into run folders, and run folders into models of other programs.
-//   ricci convert import FOLDER NAME                  a folder of Hugging Face's transformers with GPT-2, Llama, Qwen2 or Qwen3
+// ricci convert: converts between run folders and models of other programs.
+//   ricci convert import FOLDER NAME                  a Hugging Face folder with GPT-2, Llama, Qwen2 or Qwen3
 //   ricci convert export NAME FOLDER
 //   ricci convert export NAME@best FILE.gguf --gguf q8_0
 #include <CLI/CLI.hpp>
@@ -39,7 +39,7 @@ std::string export_run(const Options& options) {
 void add_options(CLI::App& app, Options& options) {
   app.require_subcommand(1);
   CLI::App* const importing = app.add_subcommand("import", "Turn a folder of Hugging Face's GPT-2, Llama, Qwen2 or Qwen3 into a run");
-  importing->add_option("model", options.source, "Folder of Hugging Face")->required();
+  importing->add_option("model", options.source, "Hugging Face folder")->required();
   importing->add_option("run", options.target, "Run to make: a name, or a path with a slash")->required();
   importing->add_option("--dropout", options.dropout, "Dropout of further training; by default as in the folder")
       ->check([](const std::string& text) {
@@ -47,7 +47,7 @@ void add_options(CLI::App& app, Options& options) {
         const bool is_rate = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 0.999;  // NaN fails both
         return is_rate ? "" : "expected a number from 0 to 0.999, got " + text;
       });
-  importing->add_flag("--without-tokenizer", options.without_tokenizer, "Import neither the tokenizer nor its template of conversations");
+  importing->add_flag("--without-tokenizer", options.without_tokenizer, "Import neither the tokenizer nor its chat template");
   importing->callback([&] { options.command = import; });
   CLI::App* const exporting =
       app.add_subcommand("export", "Turn a run into a folder for Hugging Face's transformers, or into a GGUF file for llama.cpp");

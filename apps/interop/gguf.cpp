@@ -1,4 +1,4 @@
-// Writes GGUF files; interop.h describes the format. The header is complete before the data, because it names the place of each tensor.
+// Writes GGUF files (format: interop.h). The header, with the offset of each tensor, is complete before the data.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -23,14 +23,14 @@
 namespace ricci::apps {
 namespace {
 
-constexpr int64_t kAlignment = 32, kRowBlock = 32;  // bytes; numbers of a row
+constexpr int64_t kAlignment = 32, kRowBlock = 32;  // bytes; elements of a row
 
-// The codes of GGUF for tensors and for files, by GgufNumbers; and for kinds of tokens.
+// GGUF's codes for tensors and for files, by GgufNumbers, and for token kinds.
 constexpr int32_t kTensorTypes[] = {0, 1, 30, 8};
 constexpr uint32_t kFileTypes[] = {0, 1, 32, 7};
 constexpr int32_t kNormal = 1, kControl = 3, kOther = 4, kUnused = 5;
 
-// The values of keys, and the codes of their types.
+// Key values, and the codes of their types.
 using Texts = std::vector<std::string>;
 using Integers = std::vector<int32_t>;
 using GgufValue = std::variant<uint32_t, int32_t, float, bool, std::string, Texts, Integers>;
@@ -55,14 +55,14 @@ template <class T> void put(std::string& bytes, const T& value) {
 constexpr std::pair<const char*, const char*> kSplits[] = {
     {"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"smollm", "smollm"}};
 
-// The ends of a text, of an answer and of a message: llama.cpp stops at each. Without a key the first is 11, a comma in many vocabularies.
+// The ends of a text, an answer and a message. llama.cpp stops at each. Without a key the first is 11, a comma in many vocabularies.
 constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 
 // Error: llama.cpp has no such tokenizer.
 const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
   const auto* const bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
   const auto refuse = [](const std::string& what) { fail("{} has no equivalent in GGUF; --without-tokenizer leaves it out", {what}); };
-  if (tokenizer.eos() == Eos::line) refuse("a tokenizer with a piece after every line");
+  if (tokenizer.eos() == Eos::line) refuse("a tokenizer with a token after every line");
   if (!bpe) refuse("the " + tokenizer.name() + " tokenizer");
   if (bpe->options().underscores != Underscores::none) refuse("a tokenizer with byte_fallback");
   if (bpe->options().add_prefix_space) refuse("a tokenizer that puts a space before every text");
@@ -82,7 +82,7 @@ void add_tokens(GgufKeys& keys, const BpeTokenizer& tokenizer, int64_t rows) {
   keys.emplace_back("tokenizer.ggml.token_type", types);
 }
 
-// A token that no text has: a row without a piece, or the byte 0xFF. UTF-8 does not use it.
+// A token that no text contains: a row without a token, or the byte 0xFF (unused in UTF-8).
 int64_t find_unused(const BpeTokenizer& tokenizer, int64_t rows) {
   for (int64_t id = 0; id < rows; ++id)
     if (id >= tokenizer.vocab_size() || !tokenizer.vocabulary().has(id)) return id;
@@ -91,8 +91,7 @@ int64_t find_unused(const BpeTokenizer& tokenizer, int64_t rows) {
   return byte;
 }
 
-// Adds the ids that begin and end a text. Without a key llama.cpp also begins texts with 11. Returns a line that names the ends left out,
-// or nothing.
+// Adds the ids that begin and end a text. Without a key llama.cpp also begins texts with 11. Returns a line about omitted ends, or nothing.
 std::string add_marks(GgufKeys& keys, const BpeTokenizer& tokenizer, Marks marks, int64_t rows) {
   if (marks.ends.empty()) marks.ends = {find_unused(tokenizer, rows)};
   if (marks.begin < 0) marks.begin = marks.ends[0];
@@ -134,7 +133,8 @@ struct GgufModel {
   void add_size(const char* key, int64_t value) { add(key, static_cast<uint32_t>(value)); }
 };
 
-// Only llama rotates columns 2i and 2i + 1 of a head together, ricci i and i + k/2. So row 2i there is our row i, 2i + 1 our row i + k/2.
+// GGUF's llama rotates columns 2i and 2i + 1 of a head together, ricci i and i + k/2. So its row 2i is our row i, and 2i + 1 is our i +
+// k/2.
 Tensor with_neighbours(const Tensor& w_xd, int64_t width) {
   const int64_t rows = w_xd.shape()[0], columns = w_xd.shape()[1];
   const Tensor y_xd(w_xd.shape(), Dtype::f32);
@@ -154,7 +154,7 @@ void add_rope(GgufModel& gguf, const RotaryFrequencies& rope, int64_t width) {
   }
   if (rope.scaling != RopeScaling::llama3) return;
   if (gguf.type != "llama") fail("model.rope_scaling: llama3 has no equivalent in GGUF's {}", {gguf.type});
-  const Tensor divisors({width / 2}, Dtype::f32);  // llama.cpp divides the frequencies by them
+  const Tensor divisors({width / 2}, Dtype::f32);  // llama.cpp divides frequencies by them
   for (int64_t i = 0; i < width / 2; ++i)
     divisors.data<float>()[i] = static_cast<float>(rotary_frequency(i, width, {.theta = rope.theta}) / rotary_frequency(i, width, rope));
   gguf.tensors.emplace_back("rope_freqs.weight", divisors);
@@ -189,7 +189,7 @@ GgufModel to_gguf(Model& model) {
 }
 
 // ---- The file
-// The requested numbers, unless the tensor must have others.
+// The requested type, unless the tensor needs a different one.
 GgufNumbers numbers_of(const std::string& name, const Tensor& tensor, GgufNumbers asked) {
   if (tensor.shape().rank() < 2 || name.ends_with("_norm.weight") || name == "position_embd.weight") return GgufNumbers::f32;
   return asked == GgufNumbers::q8_0 && tensor.shape()[-1] % kRowBlock != 0 ? GgufNumbers::f16 : asked;

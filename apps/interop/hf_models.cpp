@@ -1,4 +1,4 @@
-// config.json and the names of the weights. Both are mostly tables, because the architectures differ more in names than in arithmetic.
+// Tables for config.json and the weight names. The architectures differ more in names than in arithmetic.
 #include <algorithm>
 #include <string_view>
 
@@ -41,7 +41,7 @@ constexpr MappedName kLlamaNames[] = {
     {"norm.weight", "output_norm.weight", "ln_f.weight"},
     {"lm_head.weight", "output.weight", "head.weight"},
 };
-// Older files also store causal masks and the frequencies of the rotation.
+// Older files also store causal masks and rotation frequencies.
 constexpr const char *kMasks[] = {"h.{i}.attn.bias", "h.{i}.attn.masked_bias"},
                      *kFrequencies[] = {"rotary_emb.inv_freq", "layers.{i}.self_attn.rotary_emb.inv_freq"};
 
@@ -63,7 +63,7 @@ const Kind& kind_for(const ModelConfig& c) {
   return kKinds[attention.qk_norm ? 3 : 1 + attention.qkv_bias.value_or(false)];
 }
 
-// The keys of ricci with their names in a config.json of GPT-2, and of the others.
+// ricci's keys, with their names in the config.json of GPT-2 and of the others.
 constexpr struct {
   std::string_view ours;
   const char *gpt2, *llama;
@@ -74,7 +74,7 @@ constexpr struct {
     {"rope_low", "", "low_freq_factor"}, {"rope_high", "", "high_freq_factor"},
     {"rope_trained_ctx", "", "original_max_position_embeddings"}};
 
-// Replaces the keys in an error message of check(), "model.heads: 3" or "heads = 2", by the keys of the file: its reader knows only those.
+// Replaces ricci's keys in an error message of check(), "model.heads: 3" or "heads = 2", by the file's keys.
 std::string with_file_keys(std::string message, const Kind& kind) {
   for (const auto& [ours, gpt2, llama] : kKeys) {
     const char* const name = is_gpt2(kind) ? gpt2 : llama;
@@ -85,24 +85,24 @@ std::string with_file_keys(std::string message, const Kind& kind) {
   return message;
 }
 
-// Activations in a config.json of GPT-2. An export writes the first name of an activation.
+// Activations in GPT-2's config.json. An export writes an activation's first name.
 constexpr std::pair<const char*, Activation> kActivations[] = {{"gelu_new", Activation::gelu_tanh},
     {"gelu_pytorch_tanh", Activation::gelu_tanh}, {"gelu", Activation::gelu}, {"relu", Activation::relu}};
 
-// Null if GPT-2 has no such activation.
+// Null if GPT-2 lacks the activation.
 const char* gpt2_name(Activation activation) {
   for (const auto& [name, known] : kActivations)
     if (known == activation) return name;
   return nullptr;
 }
 
-// Keys that change the computation, and the only value that ricci has an equivalent for.
+// Keys that change the computation, with the only supported value.
 constexpr std::pair<const char*, bool> kFlags[] = {{"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false},
     {"add_cross_attention", false}, {"attention_bias", false}, {"mlp_bias", false}, {"use_sliding_window", false},
     {"rope_interleaved", false}};
 
 // ---- Reading
-// The members of a config.json or of an object in it. `where`: the path of the file, and the key of the object.
+// The members of a config.json or of an object in it. `where`: the file's path and the object's key.
 struct Members {
   const Json& object;
   std::string where;
@@ -132,7 +132,7 @@ void read_gpt2(ModelConfig& config, const Members& json, double dropout) {
   config.block.ff = json.find<int64_t>("n_inner");
   const std::string name = json.get<std::string>("activation_function", "gelu_new");
   const auto* const found = std::find_if(std::begin(kActivations), std::end(kActivations), [&](const auto& a) { return a.first == name; });
-  if (found == std::end(kActivations)) json.refuse("activation_function", name, "; known are gelu_new, gelu_pytorch_tanh, gelu, relu");
+  if (found == std::end(kActivations)) json.refuse("activation_function", name, "; expected gelu_new, gelu_pytorch_tanh, gelu or relu");
   config.block.activation = found->second;
   const double embeddings = json.get("embd_pdrop", 0.1), attention = json.get("attn_pdrop", 0.1), residual = json.get("resid_pdrop", 0.1);
   if (dropout < 0 && (embeddings != attention || attention != residual))
@@ -141,7 +141,7 @@ void read_gpt2(ModelConfig& config, const Members& json, double dropout) {
   config.block.dropout = dropout >= 0 ? dropout : residual;
 }
 
-// Two places can hold the keys. Like transformers, this reads rope_scaling unless it is null or empty.
+// Two objects can hold the keys. Like transformers, this reads rope_scaling unless it is null or empty.
 void read_rope(EmbeddingConfig& c, const Members& json) {
   const Json &scaling = member(json.object, "rope_scaling"), &parameters = member(json.object, "rope_parameters");
   const bool is_old = parameters.is_null() || !(scaling.is_null() || scaling.empty());
@@ -154,7 +154,7 @@ void read_rope(EmbeddingConfig& c, const Members& json) {
     if (part != 1) json.refuse("partial_rotary_factor", format_message("{}", {part}));
   const std::string type = keys.get("rope_type", keys.get<std::string>("type", "default"));
   if (type == "default") return;
-  if (type != "linear" && type != "llama3") keys.refuse("rope_type", type, "; known are default, linear, llama3");
+  if (type != "linear" && type != "llama3") keys.refuse("rope_type", type, "; expected default, linear or llama3");
   c.rope.scaling = type == "linear" ? RopeScaling::linear : RopeScaling::llama3;
   c.rope.factor = keys.needed<double>("factor");
   if (c.rope.scaling != RopeScaling::llama3) return;
@@ -182,7 +182,7 @@ void read_llama(ModelConfig& config, const Members& json, const Kind& kind, doub
 }
 
 // ---- Writing
-// Error: the key that makes the model something else than this kind.
+// Error: a key does not fit this kind.
 void check_is(const ModelConfig& c, const Kind& kind) {
   const auto expect = [&](bool holds, const char* key, const std::string& value) {
     if (!holds) fail("model.{}: {} has no equivalent in {}", {key, value, kind.name});
@@ -212,7 +212,7 @@ void check_is(const ModelConfig& c, const Kind& kind) {
   }
   expect(c.block.activation == Activation::silu, "activation", name_of(c.block.activation));
   expect(c.embedding.rope_fraction == 1, "rope_fraction", format_message("{}", {c.embedding.rope_fraction}));
-  if (&kind == &kLlama && c.d % attention.heads)  // only the Llama of transformers requires it
+  if (&kind == &kLlama && c.d % attention.heads)  // only transformers' Llama requires it
     fail("model.heads: {} does not divide d = {}, but {} requires it", {attention.heads, c.d, kind.type});
 }
 

@@ -1,4 +1,4 @@
-// Tokenizers and chat templates in the file formats of transformers.
+// Tokenizers and chat templates in transformers' file formats.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -17,7 +17,7 @@ constexpr const char* kTokenizerConfig = "/tokenizer_config.json";
 
 constexpr int64_t kMaxTemplate = 16 << 20;
 
-// True if the markers are added tokens of the tokenizer.
+// True if the markers are added tokens.
 bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& tokenizer) {
   try {
     const ChatEncoder checked(tokenizer, chat_template({ours}));
@@ -27,16 +27,16 @@ bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& 
   }
 }
 
-// A missing file counts as a file without members.
+// A missing file is a file without members.
 Json find_json(const std::string& path) { return is_there(path) ? read_json(path) : Json(); }
 
-// The bos_token in tokenizer_config.json, a text or an object with one; empty without it.
+// The bos_token in tokenizer_config.json (a text, or an object with one), or empty.
 std::string begin_of_text(const Json& settings) {
   const Json &token = member(settings, "bos_token"), &content = token.is_string() ? token : member(token, "content");
   return as<std::string>(content).value_or("");
 }
 
-// The ids in a member of a config: one, a list or none. Ids that the tokenizer lacks are left out.
+// The ids in a config member: one, a list or none. Omits ids that the tokenizer lacks.
 std::vector<int64_t> ids_of(const Json& value, const Tokenizer& tokenizer) {
   std::vector<int64_t> ids;
   for (const Json& each : value.is_array() ? value : Json::array({value}))
@@ -44,8 +44,8 @@ std::vector<int64_t> ids_of(const Json& value, const Tokenizer& tokenizer) {
   return ids;
 }
 
-// The tokens that mark a text, from config.json and generation_config.json. Like transformers 5, this does not read add_bos_token: the
-// template in tokenizer.json decides if a token starts every text.
+// The tokens that mark a text, from config.json and generation_config.json. Like transformers 5, this ignores add_bos_token: the template
+// in tokenizer.json decides if a token starts every text.
 Marks marks_in(const std::string& folder, const Json& config, const Tokenizer& tokenizer) {
   Marks marks{.ends = ids_of(member(config, "eos_token_id"), tokenizer)};
   if (const auto begin = ids_of(member(config, "bos_token_id"), tokenizer); !begin.empty()) marks.begin = begin[0];
@@ -69,7 +69,7 @@ std::shared_ptr<const Tokenizer> read_hf_tokenizer(const std::string& folder, co
 std::string hf_tokenizer_json(const Tokenizer* tokenizer) {
   if (!dynamic_cast<const PieceTokenizer*>(tokenizer) || tokenizer->eos() == Eos::line) return "";
   Json json = tokenizer->model_json();
-  for (Json& token : json["added_tokens"])  // config.json has these marks, and transformers would complain about them here
+  for (Json& token : json["added_tokens"])  // config.json contains these marks, and transformers rejects them here
     for (const char* mark : {"bos", "eos"}) token.erase(mark);
   return json.dump();
 }
@@ -109,7 +109,7 @@ HfChatTemplate read_hf_chat_template(const std::string& folder, const std::share
       chat.kept.member = member(found, kTemplateMember).dump();
     if (chat.kept.empty()) return chat;
     const std::string from = chat.kept.file.empty() ? config : file;
-    if (!tokenizer) return {.note = format_message("\n{}: the template is left out, because the folder has no tokenizer", {from})};
+    if (!tokenizer) return {.note = format_message("\n{}: the template is not imported without a tokenizer", {from})};
     const auto [ours, adds_system] = known_template(default_template(chat.kept, config), begin_of_text(find_json(config)));
     const bool has_markers = !ours.empty() && can_write(ours, tokenizer);
     if (has_markers) chat.named = {ours};
@@ -135,7 +135,7 @@ Marks marks_to_export(const RunFolder& run) {
   if (marks.begin < 0) marks.begin = marks.first;
   const std::string last = tokenizer ? end_of_text(*tokenizer) : "";
   const bool is_between =
-      marks.ends.empty() || tokenizer->eos() == Eos::document;  // the end token of a document also precedes the next document
+      marks.ends.empty() || tokenizer->eos() == Eos::document;  // a document's end token also precedes the next document
   if (marks.ends.empty() && !last.empty()) marks.ends = {tokenizer->find(last)};
   if (marks.begin < 0 && is_between && !last.empty()) marks.begin = marks.ends[0];
   if (tokenizer) marks.ends = with_answer_end(marks.ends, run.config(), *tokenizer);

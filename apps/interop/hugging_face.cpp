@@ -17,23 +17,23 @@ namespace {
 
 constexpr const char *kWeights = "model.safetensors", *kIndex = "model.safetensors.index.json", *kHead = "lm_head.weight";
 
-// Files that hold weights in other forms, and the way from them. A folder of adapters can also hold the other ones.
+// Files with weights in other forms, and how to convert them. A folder of adapters can also contain the other files.
 constexpr const char* kSave = "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW) of transformers writes it";
 constexpr std::pair<const char*, const char*> kOtherWeights[] = {
-    {"adapter_config.json", "an adapter of PEFT is not a whole model: merge_and_unload() and save_pretrained(NEW) write it"},
+    {"adapter_config.json", "a PEFT adapter is not a full model: merge_and_unload() and save_pretrained(NEW) write one"},
     {"pytorch_model.bin", kSave}, {"pytorch_model.bin.index.json", kSave},
-    {"consolidated.00.pth", "this is Meta's own form; the hub also has the model in the form of transformers"}};
+    {"consolidated.00.pth", "this is Meta's own form; the hub also has the transformers form"}};
 
-// Parts of names that a wrapper of the model adds, and the model to save instead.
+// Parts of names that wrappers add, and the model to save instead.
 constexpr std::pair<const char*, const char*> kWrappers[] = {{"_orig_mod.", "torch.compile; save model._orig_mod"},
     {"module.", "DistributedDataParallel; save model.module"}, {"base_model.model.", "PEFT; save model.merge_and_unload()"}};
 
-// Error: the folder has no weights that can be read; the message names the way to some.
+// Error: the folder has no readable weights; the message names a way to get some.
 void check_folder(const std::string& folder) {
-  if (is_file(folder)) fail("{}: is a file; import reads folders of Hugging Face", {folder});
+  if (is_file(folder)) fail("{}: is a file; import reads Hugging Face folders", {folder});
   if (!is_there(folder))
-    fail("{0}: no such folder; if it is the name of a model of the hub, hf download {0} --local-dir FOLDER gets its files", {folder});
-  if (is_there(folder + "/config.yaml")) fail("{}: is already a run; import reads folders of Hugging Face", {folder});
+    fail("{0}: no such folder; if it is a model of the hub, hf download {0} --local-dir FOLDER gets its files", {folder});
+  if (is_there(folder + "/config.yaml")) fail("{}: is already a run; import reads Hugging Face folders", {folder});
   if (is_there(folder + "/" + kWeights) || is_there(folder + "/" + kIndex)) return;
   for (const auto& [name, way] : kOtherWeights)
     if (is_there(folder + "/" + name)) fail("{}: has {}, but no {}; {}", {folder, name, kWeights, way});
@@ -45,13 +45,13 @@ void check_names(const WeightFiles& files) {
       if (name.find(part) != name.npos) fail("{}: tensor {}: its name has the {} of {}", {files.folder, one_line(name), part, wrapper});
 }
 
-// True if all names but lm_head.weight have the prefix; in a file none or all have it.
+// True if all names but lm_head.weight have the prefix. In a file, none or all have it.
 bool has_prefix(const WeightFiles& files, const WeightMap& map) {
   const auto found = files.files.lower_bound(map.prefix);
   return found != files.files.end() && found->first.starts_with(map.prefix);
 }
 
-// True if the files have an output map that differs from the embedding table. Like transformers, such a model is not tied.
+// True if the files contain an output map that differs from the embedding table. As in transformers, such a model is not tied.
 bool has_own_head(const WeightFiles& files, const WeightMap& map) {
   const std::string table = (has_prefix(files, map) ? map.prefix : "") + map.names[0].hf;
   if (!files.contains(table) || !files.contains(kHead)) return false;
@@ -59,7 +59,7 @@ bool has_own_head(const WeightFiles& files, const WeightMap& map) {
   return !(a.shape() == b.shape()) || std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) != 0;
 }
 
-// Fills the model from the files. The first name of the map is the embedding table. A tied table has its own name, the head's name or both.
+// Fills the model from the files. The map's first name is the embedding table. A tied table has its own name, the head's name or both.
 void load(Model& model, const WeightFiles& files) {
   WeightMap map = weight_map(model.config());
   if (!has_prefix(files, map)) map.prefix.clear();
@@ -75,7 +75,7 @@ void load(Model& model, const WeightFiles& files) {
   load_mapped(model, map, files);
 }
 
-// Error: the folder holds weights or a vocabulary, or a different text under one of these names. An interrupted export can be repeated.
+// An interrupted export can be repeated. Error: the folder holds weights or a vocabulary, or a different text under one of these names.
 void write_folder(const std::string& folder, const std::vector<std::pair<const char*, std::string>>& texts, const NamedTensors& tensors) {
   const auto path = [&](const char* name) { return folder + "/" + name; };
   const auto refuse = [&](const char* name) { fail("{}: already holds a model ({})", {folder, name}); };
@@ -103,7 +103,7 @@ std::string write_imported_run(
     config.model.block = block;  // the default width follows d
   config.data.clear();
   config.chat = chat.named;
-  // Models with rotary positions allow contexts that are too long to train with.
+  // Models with rotary positions allow contexts that are too long for training.
   if (model.config().embedding.positions == PositionKind::rope) config.context = std::min<int64_t>(model.config().ctx, 2048);
   if (tokenizer) config.tokenizer = folder + "/tokenizer.json";
   check(config);
@@ -144,7 +144,7 @@ std::string export_hugging_face(const std::string& path, const std::string& fold
   const Marks marks = marks_to_export(run);
   const std::string config = hf_config_json(c, marks), tokenizer = hf_tokenizer_json(run.tokenizer().get());
   const bool has_tokenizer = !tokenizer.empty();
-  Json generation;  // as generate() of transformers reads it: every id of the list ends a text
+  Json generation;  // for transformers' generate(): every id of the list ends a text
   add_marks(generation, marks);
   const ImportedTemplate chat = has_tokenizer ? template_to_export(run) : ImportedTemplate();
   write_folder(folder,
@@ -156,7 +156,7 @@ std::string export_hugging_face(const std::string& path, const std::string& fold
   std::string lacking;
   if (ours && !has_tokenizer)
     lacking =
-        "\ntransformers has no tokenizer " + (ours->eos() == Eos::line ? "that ends lines with a piece" : "of the kind " + ours->name());
+        "\ntransformers has no tokenizer " + (ours->eos() == Eos::line ? "that ends lines with a token" : "of the kind " + ours->name());
   return format_message("{}: {} parameters from {}\n{}, {}, vocabulary {}, context {}{}",
       {folder, with_commas(model.parameter_count()), path, weight_map(c).name, has_tokenizer ? ours->name() + " tokenizer" : "no tokenizer",
           c.vocab, c.ctx, lacking});

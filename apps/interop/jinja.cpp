@@ -1,4 +1,4 @@
-// Chat templates in Jinja. Ours are written, and published ones are recognised by their code. None is run.
+// Chat templates in Jinja. Writes ours, and recognizes published ones by their code. None is executed.
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -19,7 +19,7 @@ size_t find_tag(std::string_view jinja) {
   return std::min(i, jinja.size());
 }
 
-// Reads the code of a tag up to its }} or %}: without blanks, and with double quotes. Text in strings stays, with \n for line ends.
+// Reads the code of a tag up to its }} or %}, without blanks and with double quotes. Strings are kept, with \n for line ends.
 std::string read_code(std::string_view& jinja) {
   std::string code;
   char quote = '\0';
@@ -39,12 +39,12 @@ std::string read_code(std::string_view& jinja) {
   return code;
 }
 
-// A template without comments, and without the blanks that Jinja does not write. Strings in a row are one, and so are outputs:
+// A template without comments and without the blanks that Jinja omits. Adjacent strings are joined, and so are adjacent outputs:
 //   {%formessageinmessages%}{{"<|im_start|>"+message["role"]+"\n"+message["content"]}}{%endfor%}
 std::string code_of(std::string_view jinja) {
   std::string code;
-  bool strips = false;                                // a tag next to the text has a minus
-  if (jinja.ends_with('\n')) jinja.remove_suffix(1);  // Jinja does, too
+  bool strips = false;                                // an adjacent tag has a minus
+  if (jinja.ends_with('\n')) jinja.remove_suffix(1);  // as Jinja does
   while (!jinja.empty()) {
     const std::string_view text = jinja.substr(0, find_tag(jinja)), tag = jinja.substr(text.size());
     strips = strips || tag.substr(0, 3).ends_with('-');
@@ -86,8 +86,8 @@ bool fits(std::string_view code, std::string_view form) {
 // ---- Published templates
 struct Published {
   const char* name;
-  std::string jinja;   // up to the answer
-  std::string answer;  // opens an answer
+  std::string jinja;   // without the answer
+  std::string answer;  // starts an answer
   bool adds_system = false;
 };
 

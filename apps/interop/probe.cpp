@@ -1,4 +1,4 @@
-// ricci probe: computes logits, loss and every gradient for weights and inputs in files, to be compared with a different framework.
+// ricci probe: computes logits, loss and every gradient for weights and inputs in files, for comparison with other frameworks.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string>
@@ -21,7 +21,7 @@ using namespace ricci;
 
 namespace {
 
-// The run file of a probe: a `model:` mapping with the keys of ModelConfig.
+// The run file of a probe: a `model:` mapping with ModelConfig's keys.
 struct ProbeConfig {
   ModelConfig model;
 };
@@ -34,7 +34,7 @@ struct Options {
   apps::ComputeOptions compute{.dtype = "f64"};
 };
 
-// The tensors in the file decide whether layer norms and the output map have biases.
+// Sets the biases of layer norms and output map by the tensors in the file.
 void match_weights(ModelConfig& config, const SafetensorsFile& file) {
   config.settings<Classifier>().head_bias = file.contains("head.bias");
   if (config.output.tie || !config.block.bias) config.output.head_bias = config.output.head_bias && file.contains("head.bias");
@@ -50,7 +50,7 @@ Tensor load_integers(const SafetensorsFile& file, const std::string& name, int r
   return file.load(name);
 }
 
-// A coarse model needs no targets, because it predicts its own tokens.
+// A coarse model has no targets: it predicts its own tokens.
 Batch load_batch(const SafetensorsFile& file, Objective objective, Device device) {
   const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]");
   const Shape& ids = ids_bc.shape();
@@ -72,7 +72,7 @@ Batch load_batch(const SafetensorsFile& file, Objective objective, Device device
   return to(Batch{ids_bc, targets, lengths_b}, device);
 }
 
-// A tensor for the output file: on the CPU, bf16 widened to f32.
+// A tensor for the output file: on the CPU, and in f32 instead of bf16.
 Tensor result(const Tensor& t) { return to(t.dtype() == Dtype::bf16 ? convert(t, Dtype::f32) : t, Device::cpu); }
 
 int probe(const Options& options) {
@@ -102,8 +102,8 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--config", options.config, "YAML file with a mapping `model:`")->required();
   app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
   app.add_option("--input", options.input,
-         "safetensors: ids and targets, i64 [batch position]; the targets of a classifier are [batch], and a coarse model has none; "
-         "lengths, i64 [batch], if sequences are padded")
+         "safetensors: ids and targets, i64 [batch position] (classifier: targets [batch]; coarse: no targets), and lengths, i64 [batch], "
+         "if sequences are padded")
       ->required();
   app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
   apps::add_compute_options(app, options.compute);

@@ -20,7 +20,7 @@ std::string with_block(std::string pattern, int64_t block) {
   return pattern;
 }
 
-// Splits "{q,k,v}_proj.weight" into the names of three parts. A name without braces is one part.
+// Splits "{q,k,v}_proj.weight" into three names. A name without braces is one part.
 std::vector<std::string> split_parts(const std::string& name) {
   const size_t open = name.find('{'), close = name.find('}');
   if (open == name.npos) return {name};
@@ -38,7 +38,7 @@ struct ExternalParts {
   bool transposed;
 };
 
-// The external names of each parameter of a model with this number of blocks.
+// The external names of each parameter.
 std::map<std::string, ExternalParts> external_names(const WeightMap& map, int64_t blocks) {
   std::map<std::string, ExternalParts> names;
   const bool gguf = map.format == WeightFormat::gguf;
@@ -50,7 +50,7 @@ std::map<std::string, ExternalParts> external_names(const WeightMap& map, int64_
   return names;
 }
 
-// The numbers of rows of the parts of a parameter with `rows` rows.
+// The rows of each part of a parameter.
 std::vector<int64_t> rows_of_parts(const WeightMap& map, int64_t rows, size_t parts) {
   if (parts == 3) return {rows - 2 * map.key_rows, map.key_rows, map.key_rows};
   return std::vector<int64_t>(parts, rows / static_cast<int64_t>(parts));

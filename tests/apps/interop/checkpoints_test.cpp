@@ -73,7 +73,7 @@ TEST_CASE("Llama: rope_scaling next to rope_parameters") {
       {R"({"rope_type": "linear", "factor": 2})", "{}", "500", "linear 2 500"},
       {"null", "null", "500", "none 8 500"},
       {R"({"rope_type": "yarn", "factor": 4})", R"({"rope_type": "default", "rope_theta": 500})", nullptr,
-          "rope_scaling: rope_type: yarn has no equivalent in ricci; known are default, linear, llama3"},
+          "rope_scaling: rope_type: yarn has no equivalent in ricci; expected default, linear or llama3"},
       {R"({"rope_type": "default", "partial_rotary_factor": 0.5})", R"({"rope_type": "default"})", nullptr,
           "partial_rotary_factor: 0.5 has no equivalent in ricci"},
   };
@@ -98,8 +98,8 @@ TEST_CASE("Llama: rope_scaling next to rope_parameters") {
 TEST_CASE("Hugging Face: weights in other files or under other names, each with the way out") {
   const std::string save = "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW) of transformers writes it";
   for (const auto& [name, way] : {std::pair("pytorch_model.bin", save), {"pytorch_model.bin.index.json", save},
-           {"adapter_config.json", "an adapter of PEFT is not a whole model: merge_and_unload() and save_pretrained(NEW) write it"},
-           {"consolidated.00.pth", "this is Meta's own form; the hub also has the model in the form of transformers"}}) {
+           {"adapter_config.json", "a PEFT adapter is not a full model: merge_and_unload() and save_pretrained(NEW) write one"},
+           {"consolidated.00.pth", "this is Meta's own form; the hub also has the transformers form"}}) {
     const Copy copy("gpt2");
     copy.folder.write(std::string("theirs/") + name, "");
     import_hugging_face(copy.theirs(), copy.folder / "both", {});
@@ -127,7 +127,7 @@ TEST_CASE("Hugging Face: weights in other files or under other names, each with 
   replace_member(quantized, "quantization_config", R"({"load_in_8bit": true})");
   CHECK(quantized.refused() == "FOLDER/config.json: quantization_config: quantized weights have no equivalent in ricci");
   CHECK(error_of([] { import_hugging_face("meta-llama/Llama-3.2-1B", "runs/bad", {}); }) ==
-        "meta-llama/Llama-3.2-1B: no such folder; if it is the name of a model of the hub, hf download meta-llama/Llama-3.2-1B --local-dir "
+        "meta-llama/Llama-3.2-1B: no such folder; if it is a model of the hub, hf download meta-llama/Llama-3.2-1B --local-dir "
         "FOLDER gets its files");
 }
 

@@ -21,7 +21,7 @@ refuse 'a run that holds one' 1 'runs/bare: holds a trained model' convert impor
 cp -r "$models/gpt2" with
 echo '{"name":"char","characters":"\nabcdefghi "}' >with/tokenizer.json
 accept 'a folder with a tokenizer' convert import with runs/with
-refuse 'an import of a run' 1 'runs/bare: is already a run; import reads folders of Hugging Face' convert import runs/bare runs/again
+refuse 'an import of a run' 1 'runs/bare: is already a run; import reads Hugging Face folders' convert import runs/bare runs/again
 refuse 'an evaluation of an imported run without a text' 1 '--data: runs/with was imported and has no text; name one to score' eval runs/with
 refuse 'a look at an imported run without a text' 1 '--text: runs/with was imported without a text; give one' inspect runs/with
 refuse 'a training in an imported run' 1 'runs/with: holds a trained model but no checkpoint to continue from; init=runs/with name=\.\.\. trains it further' train runs/with
@@ -61,13 +61,13 @@ is 'and so does the tokenizer' '"eos_token": "<eos>"' grep -oE '"eos_token": "[^
 accept 'it comes back' convert import ended runs/ended_again
 prints 'and its texts end' '"text":" b","tokens":2,"end":"stop"' generate runs/ended_again --prompt a --temperature 0 --jsonl
 accept 'a run whose lines end' train tiny.yaml name=lines tokenizer=bpe model.vocab=280 eos=line
-prints 'goes out without its tokenizer, and why' '^transformers has no tokenizer that ends lines with a piece$' convert export runs/lines lines
+prints 'goes out without its tokenizer, and why' '^transformers has no tokenizer that ends lines with a token$' convert export runs/lines lines
 
 # ---- To llama.cpp
 prints 'a run goes out as GGUF' 'GGUF of gpt2, q8_0, bpe tokenizer, vocabulary 280,' convert export runs/pieces pieces.gguf --gguf q8_0
 is 'one file' GGUF eval 'head -c 4 pieces.gguf; echo'
 refuse 'a file that is there' 1 'pieces\.gguf: already exists' convert export runs/pieces pieces.gguf --gguf q8_0
-refuse 'GGUF comes in' 1 'pieces\.gguf: is a file; import reads folders of Hugging Face' convert import pieces.gguf runs/bad
+refuse 'GGUF comes in' 1 'pieces\.gguf: is a file; import reads Hugging Face folders' convert import pieces.gguf runs/bad
 refuse 'a start from GGUF' 1 'pieces\.gguf: a GGUF file; ricci reads safetensors' train init=pieces.gguf data=text.txt name=bad
 refuse 'a folder with the name of GGUF' 1 'bad\.gguf: add --gguf f16 to make a GGUF file' convert export runs/pieces bad.gguf
 refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gguf: .*q4_0' convert export runs/pieces bad.gguf --gguf q4_0
@@ -81,7 +81,7 @@ for name in model.safetensors.index.json vocab.json tokenizer_config.json model.
 done
 
 # ---- What cannot be
-refuse 'a folder that is not there' 1 'none: no such folder; if it is the name of a model of the hub, hf download none --local-dir FOLDER gets its files' convert import none runs/bad
+refuse 'a folder that is not there' 1 'none: no such folder; if it is a model of the hub, hf download none --local-dir FOLDER gets its files' convert import none runs/bad
 cp -r "$models/gpt2" theirs
 way='is a Hugging Face folder; ricci convert import theirs NAME turns it into a run'
 refuse 'their folder in place of a run: to start from' 1 "theirs: $way" train init=theirs data=text.txt name=bad
@@ -162,7 +162,7 @@ theirs many "$jinja" && yes '{{x}}' | tr -d '\n' | head -c 4000000 >many/chat_te
 theirs lacks "$jinja" && rm lacks/generation_config.json && cp pieces/* lacks/ && comes lacks 'none: lacks/chat_template.jinja is chatml, but its tokenizer lacks the markers'
 theirs lone "$jinja" && rm lone/tokenizer.json
 accept 'a folder without a tokenizer' convert import lone runs/lone
-is 'has none' 'lone/chat_template.jinja: the template is left out, because the folder has no tokenizer' eval 'tail -n +3 out; ls runs/lone | grep chat'
+is 'has none' 'lone/chat_template.jinja: the template is not imported without a tokenizer' eval 'tail -n +3 out; ls runs/lone | grep chat'
 accept 'a tokenizer that is left out' convert import file runs/left_out --without-tokenizer
 verdict 'takes its template with it' "$(tail -n +3 out; ls runs/left_out | grep chat)"
 accept 'an imported run goes out as GGUF' convert export runs/list list.gguf --gguf f32

@@ -241,7 +241,7 @@ TEST_CASE("GGUF: a piece after every document ends a text, whatever its name") {
   export_gguf(scratch / "document", scratch / "a.gguf", GgufNumbers::f32, false);
   CHECK(Reader(read_file(scratch / "a.gguf")).file().values["tokenizer.ggml.eos_token_id"] == with_type<uint32_t>(4, 2));
   CHECK(error_of([&] { export_gguf(scratch / "line", scratch / "b.gguf", GgufNumbers::f32, false); }) ==
-        "a tokenizer with a piece after every line has no equivalent in GGUF; --without-tokenizer leaves it out");
+        "a tokenizer with a token after every line has no equivalent in GGUF; --without-tokenizer leaves it out");
 }
 
 TEST_CASE("an exported model says how a text and an answer end, in each format and for each kind of template") {

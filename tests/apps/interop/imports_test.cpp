@@ -189,7 +189,7 @@ TEST_CASE("GPT-2: multiple files with an index, masks, and an output map that is
 }
 
 TEST_CASE("Hugging Face: a setting without an equivalent is named, and no run is left") {
-  const std::string none = " has no equivalent in ricci", turns = "; known are default, linear, llama3",
+  const std::string none = " has no equivalent in ricci", turns = "; expected default, linear or llama3",
                     known = "; gpt2, llama, qwen2 and qwen3 can be converted";
   const struct {
     const char *model, *from, *to;
@@ -197,7 +197,7 @@ TEST_CASE("Hugging Face: a setting without an equivalent is named, and no run is
   } cases[] = {
       {"gpt2", R"("gpt2")", R"("opt")", "model_type is opt" + known},
       {"gpt2", "GPT2LMHeadModel", "GPT2ForAnything", "architectures is GPT2ForAnything; GPT2LMHeadModel and GPT2Model can be converted"},
-      {"gpt2", "gelu_new", "silu", "activation_function: silu" + none + "; known are gelu_new, gelu_pytorch_tanh, gelu, relu"},
+      {"gpt2", "gelu_new", "silu", "activation_function: silu" + none + "; expected gelu_new, gelu_pytorch_tanh, gelu or relu"},
       {"gpt2", R"(inverse_layer_idx": false)", R"(inverse_layer_idx": true)", "scale_attn_by_inverse_layer_idx: true" + none},
       {"gpt2", R"(scale_attn_weights": true)", R"(scale_attn_weights": false)", "scale_attn_weights: false" + none},
       {"gpt2", R"(cross_attention": false)", R"(cross_attention": true)", "add_cross_attention: true" + none},
