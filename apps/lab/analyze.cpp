@@ -1,4 +1,4 @@
-// ricci analyze: runs an analysis of trained models on text, and prints a table or writes JSON, a drawing or a page.
+// ricci analyze: analyses trained models on text, and prints a table or writes JSON, a drawing or a page.
 //   ricci analyze frequency runs/A runs/B -o frequency.svg
 //   ricci analyze samples runs/A --json samples.json
 #include <CLI/CLI.hpp>
@@ -17,12 +17,12 @@ struct Analysis {
   const char *name, *help;
   Report (*analyse)(const AnalysisOptions&);
   void (*add_runs)(CLI::App&, AnalysisOptions&);
-  bool draws = true;  // false: its page has only a table
+  bool draws = true;  // else its page has only a table
 };
 
 void add_text_runs(CLI::App& app, AnalysisOptions& options) {
   app.add_option("runs", options.run.files, kWeightsHelp)->required();
-  app.add_option("--data", options.text.paths, "Files or folders to read; by default the validation text of each run");
+  app.add_option("--data", options.text.paths, "Files or folders; by default each run's validation text");
   add_text_options(app, options.text, true);
   add_model_options(app, options.model, "Tokens of a window");
 }
@@ -43,31 +43,30 @@ constexpr Analysis kAnalyses[] = {
     {"masks", "Pictures of the tokens and cells that a query sees", analyse_masks, add_runs_with_keys},
 };
 
-// The other options. The group of a field is the name of its analysis.
+// The other options, grouped by analysis.
 void visit_options(AnalysisOptions& o, const Fields& field) {
   const Fields memory = field.group("memory"), frequency = field.group("frequency"), shuffle = field.group("shuffle"),
                neighbours = field.group("neighbours"), completions = field.group("completions"), samples = field.group("samples"),
                masks = field.group("masks");
-  memory("batch", o.batch, "sequences of the step; by default as in each run").at_least(1);
+  memory("batch", o.batch, "sequences of the step; by default each run's batch").at_least(1);
   frequency("bins", o.bins, "bins of equal token mass").at_least(1);
-  frequency("tokens", o.scored, "tokens of the text to score, at most").at_least(1);
-  frequency("training_tokens", o.counted, "tokens of the training text to count, at most").at_least(1);
-  shuffle("windows", o.windows, "windows to read, at most, spread over the text").at_least(1);
+  frequency("tokens", o.scored, "largest number of tokens of the text to score").at_least(1);
+  frequency("training_tokens", o.counted, "largest number of tokens of the training text to count").at_least(1);
+  shuffle("windows", o.windows, "largest number of windows, spread over the text").at_least(1);
   shuffle("seed", o.seed, "seed of the shuffling");
-  neighbours("scales", o.scales, "tokens of a chunk: 4,16; by default the coarse scales of the model, or 4 and 16 if it has none")
-      .at_least(1);
-  neighbours("queries", o.queries, "chunks to list with their neighbours, at each scale").at_least(1);
-  neighbours("nearest", o.nearest, "neighbours to list for each").at_least(1);
-  neighbours("windows", o.windows, "windows of the text to compare, at most, spread over it").at_least(1);
-  completions("places", o.places, "places of the text").at_least(1);
-  completions("top", o.top, "tokens to list; by default as many as a cell has").at_least(1);
+  neighbours("scales", o.scales, "tokens of a chunk, such as 4,16 (the default without coarse scales in the model)").at_least(1);
+  neighbours("queries", o.queries, "chunks to list with their nearest chunks, at each scale").at_least(1);
+  neighbours("nearest", o.nearest, "nearest chunks to list for each").at_least(1);
+  neighbours("windows", o.windows, "largest number of windows, spread over the text").at_least(1);
+  completions("places", o.places, "positions of the text").at_least(1);
+  completions("top", o.top, "tokens to list; by default the tokens of a cell").at_least(1);
   completions("shown", o.cells, "cells of the preceding text to show").at_least(1);
-  samples("prompts", o.prompts, "places of the text to continue").at_least(1);
+  samples("prompts", o.prompts, "positions of the text to continue").at_least(1);
   samples("prompt", o.prompt, "tokens of each prompt").at_least(1);
   samples("tokens", o.tokens, "tokens to write after each").at_least(1);
   samples("completions", o.completions, "texts after each prompt").at_least(1);
   visit_fields(o.sampling, samples);
-  masks("tokens", o.mask_tokens, "tokens of the text, up to the context; by default the context, but at most 256").at_least(1);
+  masks("tokens", o.mask_tokens, "tokens of the text; by default the context, at most 256").at_least(1);
 }
 
 struct Options {
@@ -86,7 +85,7 @@ void add_options(CLI::App& app, Options& options) {
     std::erase_if(fields, [&](const Field& field) { return std::string_view(field.group) != each.name; });
     add_field_options(command, std::as_const(fields));
     add_json_file(command, options.output);
-    add_output_option(command, options.output, each.draws ? "Draw it into this file, .svg or .html" : "Write this page, .html");
+    add_output_option(command, options.output, each.draws ? "Draw the result into this file, .svg or .html" : "Write this page, .html");
     command.footer(format_message("Examples:\n  ricci analyze {0} runs/a runs/b --json {0}.json\n"
                                   "  ricci analyze {0} runs/quickstart -o {0}.html",
         {each.name}));

@@ -1,5 +1,5 @@
-// ricci bench: measures the time, memory and work of a training step for each mixer and sequence length. This draws figure 2 of the
-// Dispatcher paper with all mixers:
+// ricci bench: measures the time, memory and work of a training step for each mixer and sequence length. Figure 2 of the Dispatcher paper
+// with all mixers:
 //   ricci bench --width 512 --layers 6 --heads 1 --tokens 4096 --lengths 128,512,1024,2048,4096 -o bench.html
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -42,10 +42,10 @@ int run(Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("mixers", options.names, "Names of mixers; by default all");
+  app.add_option("mixers", options.names, "Mixer names; by default all");
   add_field_options(app, options.bench);
   app.get_option("--sequences")->excludes(app.get_option("--tokens"));
-  add_output_option(app, options.report, "Draw it into this file, .svg or .html");
+  add_output_option(app, options.report, "Draw the result into this file, .svg or .html");
   add_json_flag(app, options.report);
   add_compute_options(app, options.compute);
   add_threads_option(app);

@@ -1,4 +1,4 @@
-// ricci check: checks the gradient of every op on every device of this machine, and prints a table.
+// ricci check: checks the gradient of every op on every device, and prints a table.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -24,7 +24,7 @@ struct Options {
   bool list = false;
   double tolerance = 1e-6;
   std::string op;
-  std::vector<std::string> devices;  // if empty, all
+  std::vector<std::string> devices;  // empty means all
 };
 
 struct Row {
@@ -51,7 +51,7 @@ int list_ops() {
   return 0;
 }
 
-// The columns of the table. A requested device must exist; by default all devices have a column, even missing ones.
+// The columns of the table: the requested devices, which must exist, or all, even missing ones.
 std::vector<Device> devices_of(const Options& options) {
   std::vector<Device> devices;
   for (const std::string& name : options.devices) devices.push_back(parse_device(name.c_str()));
@@ -74,7 +74,7 @@ std::vector<Row> run_checks(const Options& options, const std::vector<Device>& d
   return all;
 }
 
-// For each op and device: the largest error, relative to the largest gradient of the same input.
+// Prints the largest error for each op and device, relative to the largest gradient of the same input.
 int print_table(const std::vector<Row>& rows, const std::vector<Device>& devices, double tolerance) {
   apps::ResultTable table;
   table.add({.heading = "op", .left = true}, rows, &Row::op);

@@ -1,8 +1,8 @@
 // ricci compare: trains multiple models with multiple seeds on the same data, at equal parameters, FLOPs or memory, and reports the results
-// in one table and one drawing.
+// in a table and a drawing.
 //   ricci compare apps/configs/multiscale/table2_small.yaml --equal parameters --change ff --seeds 3 -o table2.html
 //   ricci compare run.yaml 'lr=[1e-3, 3e-4]' --seeds 3
-// Each training is a ricci train in runs/NAME_MODEL_SEED, so the same command continues an interrupted comparison.
+// Each training run is a ricci train in runs/NAME_MODEL_SEED, so repeating the command continues an interrupted comparison.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ using namespace ricci::apps;
 namespace {
 
 struct Options {
-  RunOptions comparison;  // its file, and keys for all models
+  RunOptions comparison;  // the file, and keys for all models
   std::string equal = "nothing", change = "width", name;
   ReportOptions report;
   std::vector<uint64_t> seeds = {1};
@@ -38,8 +38,8 @@ struct Options {
 };
 
 // Runs `ricci train`, and returns its exit code, above 128 after a request to end. Error: an unexpected signal killed it. Its output goes
-// to stderr, because stdout is for the result. It shares the process group, so Ctrl-C and Ctrl-Z reach both. Other requests are passed on
-// as SIGUSR1, and only at the second look: if a SIGTERM was sent to both, a second SIGTERM would end the training before it has saved.
+// to stderr; stdout is for the result. It shares the process group, so Ctrl-C and Ctrl-Z reach both. Other requests are forwarded as
+// SIGUSR1, at the second look: a second SIGTERM, after one to both, would end training before it saves.
 int train(const std::vector<std::string>& arguments) {
   constexpr useconds_t kWait = 20'000;  // microseconds between looks
   std::vector<std::string> words{"ricci", "train"};
@@ -68,7 +68,7 @@ int train(const std::vector<std::string>& arguments) {
   return 128 + WTERMSIG(status);
 }
 
-// Trains a model unless it is trained. Returns false if interrupted. `place`: "run 1 of 4".
+// Trains a model unless it is already trained. Returns false if interrupted. `place`: "run 1 of 4".
 bool train_one(const std::vector<std::string>& words, const RunRequest& request, const std::string& place) {
   const auto is_finished = [&] { return RunFolder::to_train(request).finished().has_value(); };
   if (is_finished()) return true;
@@ -84,7 +84,7 @@ bool train_one(const std::vector<std::string>& words, const RunRequest& request,
   return false;
 }
 
-// Trains the models, and reads their results, seed by seed. Returns false if interrupted.
+// Trains the models and reads their results, seed by seed. Returns false if interrupted.
 bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& seeds, const std::string& name) {
   const Interrupt interrupt(false);
   size_t number = 0;
@@ -103,7 +103,7 @@ bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& see
   return true;
 }
 
-// The words of this command line.
+// This command line.
 std::string command_line() {
   std::ifstream file("/proc/self/cmdline");
   std::string words, word;
@@ -111,7 +111,7 @@ std::string command_line() {
   return words.substr(words.find_last_of('/', words.find(' ')) + 1);
 }
 
-// The key `name` of a run file that makes all models, else the name of the file.
+// The key `name` of a run file that makes all models, else the file name.
 std::string default_name(const Contestant& first, const std::string& file) {
   const TrainConfig config = load_run_file(first.file, first.overrides);
   const bool is_sweep = first.model.empty();
@@ -119,7 +119,7 @@ std::string default_name(const Contestant& first, const std::string& file) {
   return file.empty() ? "sweep" : std::filesystem::path(file).stem().string();
 }
 
-// The listed seeds, or 1 to N for one number N.
+// The listed seeds, or 1 to N for a single number N.
 std::vector<uint64_t> seeds_of(const std::vector<uint64_t>& given) {
   constexpr uint64_t kMost = 20;
   if (given.size() == 1) {
@@ -159,18 +159,17 @@ void add_options(CLI::App& app, Options& options) {
   add_run_arguments(app, options.comparison,
       "Run file, or comparison file with models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all models: steps=500. A list trains "
       "a model for each value: lr=[1e-3,3e-4]");
-  app.add_option("--equal", options.equal, "Amount that all models share with the first model of the file: " + list_of<Equal>())
-      ->capture_default_str();
-  app.add_option("--change", options.change, "Key of the other models to change for that: " + list_of<Change>())->capture_default_str();
+  app.add_option("--equal", options.equal, "Amount to make equal to that of the first model: " + list_of<Equal>())->capture_default_str();
+  app.add_option("--change", options.change, "Key to change in the other models: " + list_of<Change>())->capture_default_str();
   app.add_option(
          "--seeds", options.seeds, "Number of seeds for each model (3: the seeds 1, 2 and 3), or a list of seeds: 4,7; by default 1")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(at_least_zero);
   app.add_option("--only", options.only, "Train only these models of the file: vanilla,top-down")->delimiter(',')->allow_extra_args(false);
-  app.add_option("--name", options.name, "Name in runs/NAME_MODEL_SEED; by default the name of the file, or its key `name`");
+  app.add_option("--name", options.name, "Name in runs/NAME_MODEL_SEED; by default the file name, or its key `name`");
   app.add_flag("--plan", options.only_plans, "Print the table of the models without training");
-  add_output_option(app, options.report, "Draw it into this file, .svg or .html");
+  add_output_option(app, options.report, "Draw the result into this file, .svg or .html");
   add_json_flag(app, options.report);
 }
 

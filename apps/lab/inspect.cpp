@@ -1,4 +1,4 @@
-// ricci inspect: draws how the mixers of a trained model read a text.
+// ricci inspect: draws what the mixers of a trained model compute for a text.
 //   ricci inspect runs/NAME --text 'to be or not to be' -o inspection
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -46,7 +46,7 @@ int run(const Options& options) {
   const Inspection found = inspect(open, ids_of_text(options, open), options.look);
   if (!found.note.empty()) std::fputs(wrapped(found.note, 2).c_str(), stdout);
   const int64_t files = write_report(options.out, found);
-  size_t heads = 0;  // the most of a layer
+  size_t heads = 0;  // of the layer with the most
   for (const InspectedLayer& layer : found.layers) heads = std::max(heads, layer.heads.size());
   print(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}\n{}/index.html, inspect.json: {} files",
       {open.run.weights().text(), found.mixer, found.layers.size(), heads, found.text_ids.size(), options.out, files}));
@@ -55,11 +55,11 @@ int run(const Options& options) {
 
 void add_options(CLI::App& app, Options& options) {
   app.add_option("run", options.run, kWeightsHelp)->required();
-  app.add_option("--text", options.text, "Text to read, with escapes such as \\n; -: stdin; by default the start of the validation text");
-  app.add_option("--text-file", options.text_file, "File with the text; -: stdin")->excludes("--text");
-  app.add_option("--length", options.length, "Tokens of the text to read, at most")->check(at_least_one)->capture_default_str();
-  app.add_option("--token", options.look.tokens,
-         "List the tokens nearest to this one; repeatable; by default for the most frequent tokens of the text")
+  app.add_option("--text", options.text, "Text, with escapes such as \\n (-: stdin; default: the start of the validation text)");
+  app.add_option("--text-file", options.text_file, "File with the text (-: stdin)")->excludes("--text");
+  app.add_option("--length", options.length, "Largest number of tokens of the text")->check(at_least_one)->capture_default_str();
+  app.add_option(
+         "--token", options.look.tokens, "List the tokens nearest to this one (repeatable; default: the most frequent tokens of the text)")
       ->allow_extra_args(false);
   add_field_options(app, options.look);
   app.add_option("-o,--output,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();
@@ -69,7 +69,7 @@ void add_options(CLI::App& app, Options& options) {
 }  // namespace
 
 const Command ricci::apps::inspect_command{{.name = "ricci inspect",
-                                               .summary = "Draws how the mixers of a trained model read a text.",
+                                               .summary = "Draws what the mixers of a trained model compute for a text.",
                                                .examples = "ricci inspect runs/quickstart -o inspection\n"
                                                            "ricci inspect runs/quickstart --text 'to be or not to be' --token e"},
     with_options<Options, add_options, run>};

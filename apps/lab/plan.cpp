@@ -1,4 +1,4 @@
-// ricci plan: predicts the memory of a training step by purpose, and its FLOPs. It needs only a little memory itself.
+// ricci plan: predicts the memory of a training step by purpose, and its FLOPs. It needs little memory itself.
 //   ricci plan run.yaml model.layers=24 batch=64 --memory 80GiB
 //   ricci plan run.yaml accumulation=8 --ranks 8
 #include "models/planning/plan.h"
@@ -29,7 +29,7 @@ struct Options {
   bool as_json = false, tape = false;
 };
 
-// The plan of a way to recompute.
+// The plan for a way to recompute.
 struct Way : Plan {
   StepShape shape;
   Json largest_batch = {};  // a number, or "any" if a step computes one sequence at a time; null without --memory
@@ -47,7 +47,7 @@ ResultTable kept_of(const Plan& plan) {
   return table;
 }
 
-// A row for each way. If the optimizer computes products, its FLOPs have a column.
+// A row for each way. The FLOPs of an optimizer with products have a column.
 ResultTable table_of(const std::vector<Way>& ways, const std::string& optimizer) {
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), ways, value); };
@@ -89,7 +89,7 @@ void print_plan(const TrainConfig& config, const Way& way) {
   if (way.process != way.peak) held.add_row({"the whole process", way.process});
   print(text_of(held));
   print(wrapped("The backward allocates gradients, and the update frees them. So a peak in the forward holds few of them."));
-  // In a ring every part of the gradients passes all ranks but one twice: first to be summed, then to be known.
+  // In a ring every part of the gradients passes all ranks but one twice: once for the sum, once to distribute it.
   const double sent = 2 * static_cast<double>(shape.ranks - 1) / static_cast<double>(shape.ranks) * static_cast<double>(way.summed);
   if (shape.ranks > 1)
     print(format_message("The ranks add up {} of gradients in {}; each sends {} in a ring.\n",
@@ -128,7 +128,7 @@ void add_options(CLI::App& app, Options& options) {
   add_run_options(app, options.run);
   app.add_option("--memory", options.memory, "Print the largest batch that fits into this memory: 8GiB, 80GB")
       ->transform(CLI::AsSizeValue(true));
-  app.add_option("--ranks", options.ranks, "Plan one process of a training run with this number of processes")->check(at_least_one);
+  app.add_option("--ranks", options.ranks, "Plan one process of a run with this number of processes")->check(at_least_one);
   app.add_flag("--json", options.as_json, "Print JSON");
   app.add_flag("--tape", options.tape, "Print only the tape of one micro-batch, a line for each op")
       ->excludes("--memory")

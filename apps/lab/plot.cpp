@@ -1,4 +1,4 @@
-// ricci plot: curves of runs, as SVG or as a page, and the list of runs, also while they train.
+// ricci plot: curves of runs as SVG or a page, and the list of runs, also while they train.
 //   ricci plot runs/a runs/b -o plot.html
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Options {
   bool list = false;
 };
 
-// The names of the curves, or the number of runs if they are long.
+// The names of the curves, or the number of runs if the names are long.
 std::string title_of(const std::vector<ListedRun>& runs) {
   constexpr size_t kMost = 70;  // characters
   std::vector<std::string> names;
@@ -34,7 +34,7 @@ std::string title_of(const std::vector<ListedRun>& runs) {
   return is_long ? counted(std::ssize(runs), "run") : one_line(title, kMost);
 }
 
-// The curves of the runs with a record, and below them the list of all.
+// The curves of the runs with records, and the list of all below.
 Report make_report(const Options& options) {
   const RunList list = read_runs(options.runs);
   Report report = report_of(list);
@@ -67,7 +67,7 @@ int plot(Options options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  CLI::Option* const runs = app.add_option("runs", options.runs, "Folders or names of runs; with --list, by default all");
+  CLI::Option* const runs = app.add_option("runs", options.runs, "Run folders or names; with --list, by default all");
   add_output_option(app, options.report, "File to write, .svg or .html; by default plot.svg");
   CLI::Option* const list = app.add_flag("--list", options.list, "Print a table of the runs, like ricci runs");
   add_json_flag(app, options.report);
@@ -77,9 +77,9 @@ void add_options(CLI::App& app, Options& options) {
   });
   app.add_option("--keys", options.curves.keys, "Metrics to draw: train_loss,lr,'grad_norm.*'; by default the usual ones")->delimiter(',');
   app.add_option("--x", options.curves.x, "step, tokens or time (of training, without evaluations and pauses)")->capture_default_str();
-  app.add_option("--smooth", options.curves.smooth, "Draw noisy curves as their mean over about this many steps");
+  app.add_option("--smooth", options.curves.smooth, "Draw noisy curves as means over about this many steps");
   app.add_flag("--log-y", options.curves.log_y, "Logarithmic y axes");
-  app.add_option("--title", options.title, "Title; by default the names of the runs");
+  app.add_option("--title", options.title, "Title; by default the run names");
 }
 
 }  // namespace

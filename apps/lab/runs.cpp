@@ -24,7 +24,7 @@ int run(const Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("runs", options.runs, "Folders or names of runs, or patterns of names: 'cmp3*'; by default all");
+  app.add_option("runs", options.runs, "Run folders, names or patterns of names such as 'cmp3*'; by default all");
   app.add_option("--sort", options.sort, "age (the newest first), loss (the best first), name, or step (the most steps first)")
       ->capture_default_str();
   app.add_option("--limit", options.limit, "List only this many, from the top")->check(at_least_one);

@@ -1,4 +1,4 @@
-// The common part of the puzzles. A puzzle is a kernel or a gradient with a hole, and a check that runs it on the emulator:
+// The common part of the puzzles. A puzzle is a kernel or a gradient with a hole, and a check on the emulator:
 //   PUZZLE(3, "block sum") { ... launch(...); expect("sum", sum, {8256}); }
 #pragma once
 #include <vector>
@@ -13,7 +13,7 @@ namespace ricci::puzzle {
 struct Puzzle {
   int number;
   const char* name;
-  void (*check)();  // throws Error where the puzzle is not solved
+  void (*check)();  // throws Error if the puzzle is not solved
 };
 
 // Adds the puzzle to the program's list.
@@ -26,7 +26,7 @@ struct Entry {
   static const ::ricci::puzzle::Entry entry_of_puzzle({number, name, check}); \
   static void check()
 
-// Memory of the emulated GPU. It is full of NaN, so that an element that no thread writes is seen.
+// Memory of the emulated GPU, filled with NaN to show elements that no thread writes.
 inline Tensor gpu_memory(int64_t count) { return Tensor({count}, Dtype::f32, Device::cuda_emulated); }
 inline Tensor on_gpu(const std::vector<float>& values) {
   return tensor_of(values, {static_cast<int64_t>(values.size())}, Device::cuda_emulated);

@@ -1,4 +1,4 @@
-// ricci-puzzles NUMBER ...: runs these puzzles, or all; one line each about what is still wrong.
+// ricci-puzzles NUMBER ...: runs these puzzles, or all, and prints a line about the fault of each.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -37,7 +37,7 @@ END
 is 'a matrix says that it is without the rotation' 4 eval "grep -l 'Wq Wk^T without the rotation' llama.out/*_matrix.svg | wc -l"
 shows 'and the page why' 'a rotation comes between Wq and Wk\.' llama.out/index.html
 accept 'no scores at all' train families.yaml name=none model.mixer=identity
-prints 'is told' '^identity has neither scores, coefficients nor a metric: its reading does not$' inspect runs/none -o none.out
+prints 'is told' '^identity has neither scores, coefficients nor a metric: it mixes all texts in$' inspect runs/none -o none.out
 verdict 'and a page without drawings' "$(xmllint --noout none.out/index.html 2>&1; ls none.out | diff - <(printf 'index.html\ninspect.json\n'))"
 is 'layers say what they are of' $'<h2>Layer 0 (aggregation)\n<h2>Layer 1\n<h2>Layer 2 (cells of 4)' eval "grep -o '<h2>Layer [^:]*' bottomup.out/index.html | uniq"
 is 'a head of coarse cells sees those that are complete' 1 \

@@ -1,5 +1,4 @@
-// ricci analyze: analyses of trained models on text (after Subramanian et al. 2020). Each analysis is a function from runs to a Report. Its
-// numbers come from the functions below.
+// ricci analyze: analyses of trained models on text (after Subramanian et al. 2020). An analysis is a function from runs to a Report.
 #pragma once
 #include <array>
 #include <cmath>
@@ -20,10 +19,10 @@
 
 namespace ricci::apps {
 
-// The options of all analyses. Each reads some of them (apps/lab/analyze.cpp).
+// The options of all analyses (apps/lab/analyze.cpp).
 struct AnalysisOptions {
-  RunOptions run = {};    // runs; for memory and masks also run files, for masks with keys of them
-  TextOptions text = {};  // to read instead of the validation text of each run
+  RunOptions run = {};    // runs; memory and masks allow run files, masks also keys
+  TextOptions text = {};  // by default each run's validation text
   ModelOptions model = {};
   std::optional<int64_t> batch = {};                         // memory
   int64_t bins = 10, scored = 50'000, counted = 20'000'000;  // frequency
@@ -48,70 +47,70 @@ struct TextRun : OpenModel {
   const TrainConfig& config() const { return run.config(); }
   const Tokenizer& tokenizer() const { return *run.tokenizer(); }
 };
-// Errors: a family that is not among `families`; a model that does not predict the next token; no plain text; as for open_model.
+// Errors: `families` does not contain the family; the model does not predict the next token; the text is not plain; as for open_model.
 std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::vector<Family>& families);
 
-// Spreads at most `max` stretches of `length` tokens over the first `size` tokens. Returns their starts. Error: fewer than `least` fit.
+// The starts of at most `max` stretches of `length` tokens, spread over the first `size` tokens. Error: fewer than `least` fit.
 Ids spread_over(const Tokens& tokens, int64_t size, int64_t length, int64_t max, int64_t least = 1);
-// Calls use(starts) for each group of windows that the model computes at a time, with a progress bar.
+// Calls use(starts) for each batch of windows, with a progress bar.
 void in_batches(const TextRun& run, const Ids& starts, const std::function<void(const Ids& starts)>& use);
-// `count` tokens from each start, one stretch after the other; 0 after the end of the text.
+// `count` tokens from each start, concatenated; 0 after the end of the text.
 Ids ids_at(const Tokens& tokens, const Ids& starts, int64_t count);
 Tensor ids_tensor(const Ids& ids, int64_t sequences, Device device);  // [b c]
-// The nats of the token after each token of the windows: [window context]. With a seed, the first half of each window is shuffled.
+// The nats of the next token at each position: [window context]. With a seed, the first half of each window is shuffled.
 std::vector<double> window_nats(const TextRun& run, const Ids& starts, std::optional<uint64_t> seed = {});
-// Shuffles ids as a function of the seed and the number of their window.
+// Shuffles ids as a function of the seed and the window's index.
 void shuffle(std::span<int64_t> ids, uint64_t seed, uint64_t window);
-// Tokens in one line, with signs for line ends and tabs, and for blanks if `with_blanks`. A token without text is "id 5".
+// Tokens in one line, with signs for line ends, tabs and (with_blanks) blanks. A token without text is "id 5".
 std::string shown(const Tokenizer& tokenizer, const Ids& ids, bool with_blanks);
-// Removes values that repeat the row above, such as the name of the run in all but its first row.
+// Removes values that repeat the row above, such as run names.
 void hide_repeats(Column& column);
-// Adds a note about a run. Runs with the same note share it.
+// Adds a note about a run. Runs with equal notes share one.
 void add_note(Report& report, const std::string& run, const std::string& note);
 
-// ---- The analyses. Errors: as for open_text_runs; a text, a context, a scale or a mixer that leaves nothing to compute.
-Report analyse_memory(const AnalysisOptions& options);       // perplexity against the memory of training (figure 3 of the paper)
+// ---- The analyses. Errors: as for open_text_runs; the text, context, scale or mixer leaves nothing to compute.
+Report analyse_memory(const AnalysisOptions& options);       // perplexity against training memory (figure 3 of the paper)
 Report analyse_frequency(const AnalysisOptions& options);    // nats per token in bins of equal token mass (figures 5 and 6)
-Report analyse_shuffle(const AnalysisOptions& options);      // nats by the distance from a shuffled half of the window (figure 4)
-Report analyse_neighbours(const AnalysisOptions& options);   // similar chunks by the output of the blocks of a scale (table 6)
-Report analyse_completions(const AnalysisOptions& options);  // tokens that a coarse model expects in the next cell (table 7)
-Report analyse_samples(const AnalysisOptions& options);      // generated texts, in numbers (table 5)
-Report analyse_masks(const AnalysisOptions& options);        // tokens and cells that the queries of a model see (figure 1)
+Report analyse_shuffle(const AnalysisOptions& options);      // nats by distance from a shuffled half of the window (figure 4)
+Report analyse_neighbours(const AnalysisOptions& options);   // similar chunks by the block outputs of a scale (table 6)
+Report analyse_completions(const AnalysisOptions& options);  // a coarse model's tokens for the next cell (table 7)
+Report analyse_samples(const AnalysisOptions& options);      // statistics of generated texts (table 5)
+Report analyse_masks(const AnalysisOptions& options);        // tokens and cells that queries attend to (figure 1)
 
 // ---- Their numbers
 struct MemoryRow {
   std::string name;
   Family family;
   StepMemory memory;
-  std::optional<double> loss = {};  // the least recorded one, in nats per token
+  std::optional<double> loss = {};  // the lowest recorded, in nats per token
   std::optional<double> perplexity() const { return loss ? std::optional(std::exp(*loss)) : std::nullopt; }
 };
-// The memory of a step of the config.
+// The memory of a step.
 MemoryRow memory_row(const std::string& name, const TrainConfig& config, const ModelConfig& model, const AnalysisOptions& options);
 
-// A type of token.
+// A token type.
 struct TokenScore {
   int64_t training = 0, scored = 0;  // occurrences in the training text, and among the scored tokens
   double nats = 0;                   // sum
 };
 struct FrequencyBin {
-  double tokens = 0;         // scored ones, the same number in each bin; a token type can be in multiple bins with a share in each
+  double tokens = 0;         // scored, equally many in each bin; a token type can be in multiple bins with a share in each
   double nats = 0;           // mean
-  int64_t kinds = 0;         // token types in the bin, as a whole or with a share
-  int64_t max = 0, min = 0;  // their occurrences in the training text
+  int64_t kinds = 0;         // token types in the bin, complete or with a share
+  int64_t max = 0, min = 0;  // of their occurrences in the training text
 };
-// From the most frequent tokens to the rarest; equally frequent ones in the order of their ids.
+// From the most frequent tokens to the rarest, equally frequent ones by id.
 std::vector<FrequencyBin> frequency_bins(std::vector<TokenScore> kinds, int64_t bins);
 
-// Means over windows at one distance, counted from 1: the first token after the shuffled ones.
+// Means over windows at one distance. Distance 1 is the first token after the shuffled ones.
 struct ShuffleRow {
-  int64_t distance = 0, last_distance = 0;   // for the first and the last token of the row
-  double nats = 0, increase = 0, error = 0;  // in the true order; the increase by shuffling; its standard error over windows
+  int64_t distance = 0, last_distance = 0;   // of the row's first and last token
+  double nats = 0, increase = 0, error = 0;  // in the true order; the increase by shuffling; its standard error
 };
-// From the nats before and after shuffling [window context]: for every distance, or for ranges that grow by powers of two: 1, 2, 3-4 ...
+// From the nats before and after shuffling [window context], for every distance or for the ranges 1, 2, 3-4, 5-8, ...
 std::vector<ShuffleRow> shuffle_rows(std::span<const double> before, std::span<const double> after, int64_t context, bool in_ranges);
 
-// A chunk or a token, and its cosine or probability. The best come first, equal ones by their numbers.
+// A chunk or a token, with its cosine or probability. The best is first, equal ones by index.
 struct Ranked {
   int64_t index = 0;
   double score = 0;
@@ -121,23 +120,23 @@ std::vector<Ranked> most_probable(std::span<const double> logits, int64_t count)
 // Chunks of one size as vectors.
 struct Chunks {
   int64_t tokens = 0;    // per chunk
-  bool is_mean = false;  // vectors are means over tokens, because the model has no blocks at this scale
+  bool is_mean = false;  // vectors are means over tokens: no blocks at this scale
   int64_t per_window = 0, width = 0;
   std::vector<double> vectors;  // [chunk width], window by window
   int64_t count() const { return static_cast<int64_t>(vectors.size()) / width; }
 };
-// Subtracts the mean over all chunks and divides each by its length. A vector of zeros stays zero.
+// Subtracts the mean over all chunks and divides each by its length. Zero vectors stay zero.
 void centre(Chunks& chunks);
-// The chunks of other windows with the largest cosines. The vectors are centred.
+// The chunks of other windows with the largest cosines. Vectors must be centred.
 std::vector<Ranked> nearest_chunks(const Chunks& chunks, int64_t chunk, int64_t count);
 
-// The shares of 1-grams to 4-grams that repeat an earlier one of their text (Welleck et al. 2020), means over texts.
+// The shares of 1-grams to 4-grams that repeat an earlier one of their text (Welleck et al. 2020), as means over texts.
 using Shares = std::array<double, 4>;
 Shares repeated_shares(const std::vector<Ids>& texts);
-// BLEU (Papineni et al. 2002) of candidates, each with its references, 0 .. 100: the geometric mean of the clipped precisions of 1- to
-// 4-grams, times exp(1 - r/c) if the candidates, c words, are shorter than the references nearest in length, r words. Not smoothed.
+// BLEU (Papineni et al. 2002) of candidates with their references, from 0 to 100: the geometric mean of the clipped precisions of 1- to
+// 4-grams, times exp(1 - r/c) if the candidates (c words) are shorter than the references nearest in length (r words). Not smoothed.
 using Words = std::vector<std::string>;
 double bleu(const std::vector<std::pair<Words, std::vector<Words>>>& corpus);
-Words words_of(const std::string& text);  // divided at white space
+Words words_of(const std::string& text);  // split at white space
 
 }  // namespace ricci::apps

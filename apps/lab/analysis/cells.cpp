@@ -1,4 +1,4 @@
-// Analyses of cells: their nearest neighbours by the vectors of a model, and the tokens that it expects in the next cell.
+// Analyses of cells: the nearest cells by a model's vectors, and its tokens for the next cell.
 #include "ops/scales/cells.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@
 namespace ricci::apps {
 namespace {
 
-// The requested scales, or the coarse scales of the model that fit into the context.
+// The requested scales, or the model's coarse scales that fit into the context.
 Ids scales_of(const TextRun& run, std::vector<int64_t> scales, const std::vector<Representation>& known) {
   if (scales.empty()) {
     for (const Representation& each : known)
@@ -36,7 +36,7 @@ Ids scales_of(const TextRun& run, std::vector<int64_t> scales, const std::vector
   return scales;
 }
 
-// The output of the blocks of each scale. A scale without blocks takes means over the output of the finest blocks.
+// The block outputs of each scale. A scale without blocks uses means over the finest outputs.
 std::vector<Chunks> read_chunks(const TextRun& run, const AnalysisOptions& options, const Ids& starts) {
   const NoTape no_tape;
   const Training off(false);
@@ -60,7 +60,7 @@ std::vector<Chunks> read_chunks(const TextRun& run, const AnalysisOptions& optio
   return all;
 }
 
-// Spreads queries over the windows, each in the second half of its window: by then the model has read some context.
+// Spreads queries over the windows, each in the second half of its window, for some context.
 Ids queries_of(const Chunks& chunks, int64_t count) {
   const int64_t windows = chunks.count() / chunks.per_window, half = chunks.per_window / 2;
   count = std::min(count, windows);
@@ -132,12 +132,12 @@ Report analyse_neighbours(const AnalysisOptions& options) {
       scales.push_back(
           Json{{"tokens", chunks.tokens}, {"mean_of_tokens", chunks.is_mean}, {"chunks", chunks.count()}, {"queries", queries}});
       if (chunks.is_mean)
-        add_note(report, run.name, fmt::format("{} tokens: means, because the model has no blocks at this scale", chunks.tokens));
+        add_note(report, run.name, fmt::format("{} tokens: means (the model has no blocks at this scale)", chunks.tokens));
     }
     report.json.push_back(Json{{"run", run.name}, {"scales", scales}});
   }
   hide_repeats(report.table.columns[0]);
-  report.notes.push_back("Cosines are computed after the mean over all chunks is subtracted. Chunks of the same window do not count.");
+  report.notes.push_back("Cosines are computed after the mean over all chunks is subtracted. Chunks of the same window are excluded.");
   return report;
 }
 

@@ -1,4 +1,4 @@
-// Analyses of the nats of single tokens: by their frequency, and by their distance from shuffled tokens.
+// Analyses of the nats of single tokens, by frequency and by distance from shuffled tokens.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,27 +29,27 @@ void count_training(const Tokens& train, int64_t counted, std::vector<TokenScore
   }
 }
 
-// Adds the nats of at most `scored` tokens of the text to the scores of their types. Windows overlap by half, so each token has half a
-// window before it. A model that does not score the first tokens of a window needs an overlap of at least those.
+// Adds the nats of at most `scored` tokens to the scores of their types. Windows overlap by half, or more if the model does not score the
+// first tokens of a window, so each token has half a window before it.
 void score_text(const TextRun& run, int64_t scored, std::vector<TokenScore>& kinds) {
   const int64_t context = run.context, skipped = first_scored(run.model, context);
   const int64_t stride = std::max<int64_t>(1, std::min(context / 2, context - skipped));
   const int64_t last = run.tokens.size() - 1;
-  if (last < context) fail("{}: {} tokens, fewer than a window of {} and one more", {run.tokens.name(), run.tokens.size(), context});
-  const int64_t wanted = std::min(last, scored + skipped);  // windows up to this token
+  if (last < context) fail("{}: has {} tokens, expected more than a window of {}", {run.tokens.name(), run.tokens.size(), context});
+  const int64_t wanted = std::min(last, scored + skipped);  // the end of the windows
   Ids starts{0};
   while (starts.back() + context < wanted) starts.push_back(starts.back() + stride);
   const std::vector<double> nats = window_nats(run, starts);
   const Ids ids = ids_at(run.tokens, {0}, starts.back() + context + 1);
-  int64_t newest = 0;  // the last token that a window has scored
+  int64_t newest = 0;  // the last scored token
   int64_t left = scored;
   for (size_t window = 0; window < starts.size(); ++window) {
     for (int64_t position = skipped; position < context; ++position) {
-      const int64_t token = starts[window] + position + 1;  // a position predicts the token after it
+      const int64_t token = starts[window] + position + 1;  // predicted from the position before it
       if (token <= newest || token > last) continue;
       newest = token;
       const int64_t id = ids[static_cast<size_t>(token)];
-      if (id == run.tokens.first_id()) continue;  // it is never a target
+      if (id == run.tokens.first_id()) continue;  // never a target
       if (left == 0) return;
       --left;
       TokenScore& kind = kinds[static_cast<size_t>(id)];
@@ -59,7 +59,7 @@ void score_text(const TextRun& run, int64_t scored, std::vector<TokenScore>& kin
   }
 }
 
-// The counts of a bin's token types in the training text: "1,234 - 56".
+// The occurrences of a bin's token types in the training text: "1,234 - 56".
 std::string counts_text(const FrequencyBin& bin) {
   const std::string least = with_commas(bin.min);
   return bin.max == bin.min ? least : with_commas(bin.max) + " - " + least;
@@ -76,10 +76,10 @@ std::vector<FrequencyBin> frequency_bins(std::vector<TokenScore> kinds, int64_t 
   std::erase_if(kinds, [](const TokenScore& kind) { return kind.scored == 0; });
   if (kinds.empty()) fail("frequency: no token was scored");
   std::stable_sort(kinds.begin(), kinds.end(), [](const TokenScore& a, const TokenScore& b) { return a.training > b.training; });
-  // Each token is divided into `bins` parts. A bin then holds a whole number of parts: the number of scored tokens.
+  // Each token is divided into `bins` parts. A bin then holds one part per scored token.
   const int64_t room = total_scored(kinds);
   std::vector<FrequencyBin> all;
-  int64_t free = 0;  // parts that the last bin can still take
+  int64_t free = 0;  // parts that still fit into the last bin
   for (const TokenScore& kind : kinds) {
     const double mean_nats = kind.nats / static_cast<double>(kind.scored);
     int64_t rest = kind.scored * bins;
@@ -144,14 +144,14 @@ Report analyse_frequency(const AnalysisOptions& options) {
 
 namespace {
 
-// The mean over windows for distances from `first` to `last`.
+// The mean over windows at distances from `first` to `last`.
 ShuffleRow shuffle_row(std::span<const double> before, std::span<const double> after, int64_t context, int64_t first, int64_t last) {
   const int64_t windows = std::ssize(before) / context, count = last - first + 1;
   const auto n = static_cast<double>(windows), length = static_cast<double>(count);
   ShuffleRow row{first, last};
   double squares = 0;
   for (int64_t window = 0; window < windows; ++window) {
-    // Position p predicts the token after it, so the last shuffled position predicts the first token after them.
+    // The last shuffled position predicts the first token after them.
     const int64_t start = window * context + context / 2 - 1;
     double increase = 0;
     for (int64_t distance = first; distance <= last; ++distance) {

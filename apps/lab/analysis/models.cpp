@@ -1,4 +1,4 @@
-// Analyses of models without their texts: the memory of a training step, and the keys that queries see.
+// Analyses of models without texts: the memory of a training step, and the keys that queries attend to.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace ricci::apps {
 namespace {
 
-// Only runs have a perplexity; run files are not trained.
+// A run file has no perplexity.
 MemoryRow row_of(const std::string& path, const AnalysisOptions& options) {
   if (!is_folder(find_weights(path).run)) {
     const TrainConfig config = request_run(path, {}).config;
@@ -58,7 +58,8 @@ std::string heads_of(const Mask& mask) {
   return mask.heads == 1 ? std::to_string(mask.first_head) : fmt::format("{} - {}", mask.first_head, mask.first_head + mask.heads - 1);
 }
 
-// A square with the tokens from left to right. Each query is a row as tall as its cell, filled from the first to the last token it sees.
+// A square with tokens from left to right. Each query is a row as tall as its cell, filled from the first to the last token that it attends
+// to.
 Picture picture_of(const Mask& mask, const std::string& group, int64_t tokens) {
   constexpr double kSide = 268, kLeft = 10, kTop = 44;
   const double unit = kSide / static_cast<double>(tokens);
@@ -74,13 +75,13 @@ Picture picture_of(const Mask& mask, const std::string& group, int64_t tokens) {
   size_t end = 0;
   for (size_t i = 0; i < mask.rows.size(); i = end) {
     end = i + 1;
-    while (end < mask.rows.size() && is_like(end, i)) ++end;  // equal rows become one rectangle
+    while (end < mask.rows.size() && is_like(end, i)) ++end;  // one rectangle for equal rows
     const int64_t first_key = mask.rows[i].first, keys = mask.rows[i].end - first_key;
     if (keys <= 0) continue;
     rectangle(first_key * mask.key_tokens, static_cast<int64_t>(i) * mask.query_tokens, keys * mask.key_tokens,
         static_cast<int64_t>(end - i) * mask.query_tokens, fmt::format("class=\"f{}\" shape-rendering=\"crispEdges\"", colour % kColours));
   }
-  // Lines between cells that are large enough.
+  // Lines between large cells.
   const auto is_large = [&](int64_t cell) { return unit * static_cast<double>(cell) >= 4; };
   if (is_large(mask.key_tokens))
     for (int64_t x = 0; x < tokens; x += mask.key_tokens)
@@ -132,8 +133,8 @@ Report analyse_masks(const AnalysisOptions& options) {
       {.heading = "mean keys", .format = "{:.1f}"}, {.heading = "most"}, {.heading = "first"}};
   for (const std::string& given : options.run.files) {
     ModelConfig config = request_run(given, options.run.overrides).config.model;
-    config.vocab = 1;                    // masks do not depend on it
-    constexpr int64_t kMaxTokens = 256;  // rows of longer texts would be too thin to see
+    config.vocab = 1;                    // has no effect on masks
+    constexpr int64_t kMaxTokens = 256;  // rows of longer texts are too thin
     const int64_t tokens = std::min(options.mask_tokens.value_or(kMaxTokens), config.ctx);
     const std::vector<Mask> all = masks(Model(config), tokens);
     if (all.empty()) fail("masks: a text of {} tokens is shorter than a cell", {tokens});

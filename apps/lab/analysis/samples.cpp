@@ -1,4 +1,4 @@
-// Generated texts in numbers. Repetition and BLEU show faults of a model that its loss hides.
+// Statistics of generated texts. Repetition and BLEU show faults that the loss hides.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,7 +72,7 @@ double bleu(const std::vector<std::pair<Words, std::vector<Words>>>& corpus) {
     logs += std::log(matched / all) / kMax;
   }
   for (const auto& [candidate, references] : corpus) {
-    std::pair<int64_t, size_t> nearest{INT64_MAX, 0};  // distance and length: of two equally near ones the shorter
+    std::pair<int64_t, size_t> nearest{INT64_MAX, 0};  // distance and length; of equal distances the shorter
     for (const Words& each : references) nearest = std::min(nearest, {std::abs(std::ssize(each) - std::ssize(candidate)), each.size()});
     length += static_cast<double>(candidate.size());
     reference_length += static_cast<double>(nearest.second);
@@ -99,7 +99,7 @@ Report analyse_samples(const AnalysisOptions& options) {
     add_curves(chart, name, {{{1, shares[0]}, {2, shares[1]}, {3, shares[2]}, {4, shares[3]}}});
   };
   const int64_t length = options.prompt + options.tokens;
-  std::vector<Shares> truths;  // the text itself has a row above the runs that share it
+  std::vector<Shares> truths;  // the text itself, in a row above its runs
   for (const TextRun& run : open_text_runs(options, text_writers())) {
     const Ids starts = spread_over(run.tokens, run.tokens.size(), length, options.prompts, options.prompts);
     std::vector<Ids> written, truth;
@@ -132,7 +132,7 @@ Report analyse_samples(const AnalysisOptions& options) {
     if (run.context < length)
       add_note(report, run.name,
           fmt::format(
-              "the context of {} tokens is shorter than the sequences; whenever it is full, its later half is read again", run.context));
+              "the context of {} tokens is shorter than the sequences; when it is full, its later half is read again", run.context));
   }
   add_curve("the text itself", truths[0]);
   report.add(chart);

@@ -1,4 +1,4 @@
-// Opens runs with their texts, and computes nats of windows, for all analyses of texts.
+// Opens runs with their texts and computes nats of windows, for all text analyses.
 #include <algorithm>
 #include <set>
 
@@ -19,7 +19,7 @@ std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::v
   std::string expected;
   for (const Family family : families) expected += (expected.empty() ? "" : ", ") + std::string(name_of(family));
   for (const std::string& path : options.run.files) {
-    const RunFolder folder = RunFolder::open(path);  // reports errors before it reads the weights
+    const RunFolder folder = RunFolder::open(path);  // reports errors before reading the weights
     const TrainConfig config = with_text(folder.config(), options.text);
     if (std::find(families.begin(), families.end(), config.model.family) == families.end())
       fail("{}: model.family: {}, expected {}", {path, name_of(config.model.family), expected});
@@ -71,7 +71,7 @@ Tensor ids_tensor(const Ids& ids, int64_t sequences, Device device) {
 
 void shuffle(std::span<int64_t> ids, uint64_t seed, uint64_t window) {
   const Philox random{seed, window};
-  for (size_t left = ids.size(); left > 1; --left)  // Fisher and Yates
+  for (size_t left = ids.size(); left > 1; --left)  // Fisher-Yates
     std::swap(ids[left - 1], ids[index_below(left, random, left - 1)]);
 }
 

@@ -32,7 +32,7 @@ Tensor random(uint64_t stream, const StepSize& size) {
   return to(convert(t, size.dtype), size.device);
 }
 
-// A step of a module. The tape is empty if the module has no weights and its input needs no gradient.
+// A step of a module. The tape is empty without weights and input gradient.
 template <class Module>
 MixerStep step_of(const std::shared_ptr<Module>& module, const Tensor& x_bcd, const Tensor& dy_bcd, const StepSize& size) {
   const std::vector<Parameter*> parameters = parameters_of(*module);
@@ -65,7 +65,7 @@ MixerStep make_step(MixerKind mixer, const StepSize& size) {
     shape.ctx = size.positions;
     shape.init = {Preset::msa, size.alone ? 1 : size.layers};
     if constexpr (requires { check(config, shape); }) check(config, shape);
-    else static_assert(std::is_same_v<typename M::Config, NoKeys>, "a mixer with keys has a check of them");
+    else static_assert(std::is_same_v<typename M::Config, NoKeys>, "a mixer with keys checks them");
     BlockConfig block;
     block.norm = Norm::post;
     block.activation = Activation::relu;
@@ -90,7 +90,7 @@ struct TimedMixer {
 int64_t process_bytes_of(MixerKind mixer, const StepSize& size) {
   const DryRun dry(Device::cpu);
   const MixerStep step = make_step(mixer, size);
-  for (int i = 0; i < 2; ++i) step.run();  // the second step can reuse the memory of the first
+  for (int i = 0; i < 2; ++i) step.run();  // the second step reuses memory
   return dry.arena_bytes() + program_bytes();
 }
 
@@ -130,7 +130,7 @@ std::string described(const BenchOptions& o) {
   return fmt::format("{} of {}, {}, {}", blocks, o.size.width, step, place);
 }
 
-// A note if measurements of the same step vary much.
+// A note if measurements of a step vary much.
 std::vector<std::string> busy_note(const std::vector<MixerRow>& rows) {
   const auto unsteady = std::count_if(rows.begin(), rows.end(), [](const MixerRow& row) { return half_spread(row.seconds) > 0.2; });
   double load = 0;
@@ -193,7 +193,7 @@ std::vector<MixerRow> measure(const BenchOptions& options) {
       timed.push_back(timed_mixer(options, mixer, length));
       note(timed.back().row);
     }
-    for (int64_t round = -1; round < options.rounds; ++round)  // the first one does not count: mixers take memory over from each other
+    for (int64_t round = -1; round < options.rounds; ++round)  // the first round is not measured: mixers reuse each other's memory
       for (TimedMixer& each : timed) {
         const double started = seconds_now();
         each.step.run();

@@ -1,5 +1,5 @@
-// The costs of mixers by the length of sequences: time, memory and work of a training step. A layer of a multi-scale model with L tokens at
-// scale s has L / s positions, so it costs the same as that length.
+// The time, memory and work of a training step, by mixer and sequence length. In a multi-scale model, a layer at scale s costs as much as a
+// sequence of L / s positions.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,22 +13,22 @@
 
 namespace ricci::apps {
 
-// ---- A step: forward and backward of a stack of blocks around a mixer, or only of the mixer, without embedding and vocabulary
+// ---- A step: forward and backward of a stack of blocks, or only of a mixer, without embedding and vocabulary
 
 struct StepSize {
   int64_t width = 256, layers = 2, heads = 4;
   std::optional<int64_t> feed_forward = {};  // by default the width
   int64_t sequences = 1, positions = 128;
-  bool alone = false;  // one mixer instead of blocks; its input also has a gradient, as inside a model
+  bool alone = false;  // one mixer instead of blocks; its input has a gradient, as in a model
   Dtype dtype = Dtype::f32;
   Device device = Device::cpu;
 };
 
 struct MixerStep {
-  std::function<void()> run;  // holds the module; returns when the device is done
+  std::function<void()> run;  // returns when the device is done
   std::vector<Parameter*> parameters;
 };
-// Error: a size that the mixer cannot have.
+// Error: the size does not fit the mixer.
 MixerStep make_step(MixerKind mixer, const StepSize& size);
 
 // ---- Measurements
@@ -41,14 +41,14 @@ struct BenchOptions {
   StepSize size = {};  // without sequences and positions
 };
 inline void visit_fields(BenchOptions& o, const Fields& field) {
-  field("lengths", o.lengths, "lengths of the sequences: 128,512").at_least(1);
-  field("tokens", o.tokens, "tokens of a step, the same at every length").at_least(1);
-  field("sequences", o.sequences, "sequences of a step, instead of --tokens").at_least(1);
+  field("lengths", o.lengths, "sequence lengths: 128,512").at_least(1);
+  field("tokens", o.tokens, "tokens of a step, at every length").at_least(1);
+  field("sequences", o.sequences, "sequences of a step; replaces --tokens").at_least(1);
   field("width", o.size.width, "width of the blocks").at_least(1);
   field("layers", o.size.layers, "post-norm blocks with a relu").at_least(1);
   field("heads", o.size.heads, "heads, for mixers with heads").at_least(1);
-  field("ff", o.size.feed_forward, "width of the feed-forward layers; by default the width").at_least(1);
-  field("alone", o.size.alone, "measure one mixer with its maps instead of blocks");
+  field("ff", o.size.feed_forward, "feed-forward width; by default the width").at_least(1);
+  field("alone", o.size.alone, "measure one mixer with its projections instead of blocks");
   field("rounds", o.rounds, "steps of each mixer and length").at_least(1);
 }
 
@@ -56,14 +56,14 @@ inline void visit_fields(BenchOptions& o, const Fields& field) {
 struct MixerRow {
   std::string name;
   int64_t positions = 0, sequences = 0, parameters = 0;
-  Spread seconds = {};                        // for a step
-  double flops = 0;                           // for products, attention and shift-and-sum
+  Spread seconds = {};                        // of a step
+  double flops = 0;                           // of products, attention and shift-and-sum
   int64_t bytes = 0;                          // peak of tensors
-  std::optional<int64_t> process_bytes = {};  // for a CPU process that runs only this step, by a dry run
+  std::optional<int64_t> process_bytes = {};  // of a CPU process with only this step, by a dry run
 };
 
 // Rows by length, then by mixer. At each length the mixers take turns, so background load affects all equally. Errors: as for MixerStep;
-// too little memory; heads that do not divide the width; a length that does not divide the tokens.
+// the memory is too small; the heads do not divide the width; a length does not divide the tokens.
 std::vector<MixerRow> measure(const BenchOptions& options);
 
 Report report_of(const BenchOptions& options, const std::vector<MixerRow>& rows);

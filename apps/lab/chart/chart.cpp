@@ -15,7 +15,7 @@ namespace {
 // ---- Axes
 int decade(double value) { return static_cast<int>(std::floor(std::log10(value) + 1e-9)); }
 
-// All labels of an axis have the same unit and decimals. `largest` is its largest magnitude, `step` the distance between ticks.
+// All labels of an axis have the same unit and decimals. `largest`: the largest magnitude. `step`: the distance between ticks.
 std::string label(double value, double largest, double step) {
   if (value == 0) return "0";
   if (largest < 1e-3 * (1 - 1e-9) || largest >= 1e15) {
@@ -35,10 +35,10 @@ std::string exact(double value) {
   return is_whole ? with_commas(std::llround(value)) : fmt::format("{:.5g}", value);
 }
 
-// Whole logarithmic axes have ticks at powers of two.
+// Logarithmic axes of integers have ticks at powers of two.
 double base_of(const Axis& axis) { return axis.whole ? 2 : 10; }
 
-// Ticks at the powers with an exponent that `every` divides. With 0 they are 1, 2 and 5 times every power.
+// Ticks at the powers with an exponent that `every` divides, or with 0 at 1, 2 and 5 times every power.
 std::vector<Tick> logarithmic_ticks(const Axis& axis, int every) {
   const double slack = 1e-9 * axis.low;  // for rounding
   const auto first = static_cast<int>(std::log(axis.low) / std::log(base_of(axis))) - 1;
@@ -47,7 +47,7 @@ std::vector<Tick> logarithmic_ticks(const Axis& axis, int every) {
   for (int exponent = first; std::pow(base_of(axis), exponent) <= axis.high + slack; ++exponent) {
     if (every > 0 && exponent % every != 0) continue;
     for (const int factor : factors) {
-      // Read from decimal text, because powers of ten below 1 have no exact value.
+      // Read from decimal text: powers of ten below 1 are not exact.
       const double value = axis.whole ? std::pow(2, exponent) : std::stod(fmt::format("{}e{}", factor, exponent));
       if (value < axis.low - slack || value > axis.high + slack) continue;
       result.push_back({value, axis.whole ? exact(value) : label(value, value, value / factor)});
@@ -56,7 +56,7 @@ std::vector<Tick> logarithmic_ticks(const Axis& axis, int every) {
   return result;
 }
 
-// Ticks at multiples of a step: 1, 2 or 5 times a power of ten.
+// Ticks at multiples of 1, 2 or 5 times a power of ten.
 std::vector<Tick> linear_ticks(const Axis& axis, int count) {
   const double distance = (axis.high - axis.low) / count, power = std::pow(10.0, decade(distance));
   const double slack = axis.log ? 1e-9 * axis.low : 1e-6 * distance;  // for rounding
@@ -85,7 +85,7 @@ Axis x_axis_of(const Chart& chart) {
   return axis;
 }
 
-// Bands widen the axis by at most half of the range of the values on each side. Otherwise a wide band would flatten all curves.
+// Bands widen the axis by at most half of the value range on each side. A wide band would flatten all curves.
 Axis y_axis_of(const Panel& panel, bool log) {
   std::vector<double> values;
   for (const Curve& curve : panel.curves)
@@ -102,14 +102,14 @@ Axis y_axis_of(const Panel& panel, bool log) {
 }
 
 // ---- Curves
-constexpr double kWidth = 560, kHeight = 254;  // a picture's width, and the height of the area of curves
+constexpr double kWidth = 560, kHeight = 254;  // a picture's width, and the height of its curves
 
 struct Frame {
   Axis x, y;
   double left, top, right, bottom;
 
   double x_at(double value) const { return left + (right - left) * x.share(value); }
-  // A band can reach beyond the axis, even below 0 on a logarithmic one.
+  // A band can exceed the axis, even below 0 on a logarithmic one.
   double y_at(double value) const { return bottom - (bottom - top) * y.share(std::clamp(value, y.low, y.high)); }
 };
 
@@ -127,7 +127,7 @@ std::string draw_axes(const Frame& frame, const std::string& x_name) {
   return svg + svg_text((left + right) / 2, bottom + 42, "muted", kMiddle, fitting(x_name, kWidth));
 }
 
-// Keeps the least and the greatest point of each column of pixels: a long curve then looks the same, and its file stays small.
+// Keeps the lowest and the highest point of each pixel column, for small files of long curves.
 std::vector<Point> thinned(const Frame& frame, const std::vector<Point>& points) {
   if (points.size() < 400) return points;
   std::vector<Point> result;
@@ -142,14 +142,14 @@ std::vector<Point> thinned(const Frame& frame, const std::vector<Point>& points)
   return result;
 }
 
-// A second round through the colours has dots instead of a line, and dots between dashes.
+// The second round of colours has dots instead of a line, and dots between dashes.
 std::string pattern_of(const Curve& curve) {
   const bool is_second = curve.colour / kColours % 2 == 1;
   if (!is_second) return "";
   return curve.dashed ? " style=\"stroke-dasharray:7 5 1 5\"" : " style=\"stroke-dasharray:1 5\"";
 }
 
-// The area of the intervals: along the upper ends, and back along the lower ones. A single point has a bar.
+// The area of the intervals: along the upper ends and back along the lower ones. A single point has a bar.
 std::string draw_band(const Frame& frame, const std::vector<Point>& points, int colour) {
   const bool has_intervals = std::any_of(points.begin(), points.end(), [](const Point& point) { return point.half_width > 0; });
   if (!has_intervals) return "";
@@ -194,7 +194,7 @@ struct LegendEntry {
   bool operator==(const LegendEntry&) const = default;
 };
 
-// The names of the curves. If all curves of the chart have the same name, only which of them are training and validation.
+// The names of the curves. If all are equal, only training and validation.
 std::vector<LegendEntry> legend_of(const Chart& chart, const Panel& panel) {
   std::set<std::string> names;
   for (const Panel& each : chart.panels)
@@ -215,9 +215,9 @@ std::vector<LegendEntry> legend_of(const Chart& chart, const Panel& panel) {
   return entries;
 }
 
-// Draws the entries in rows from y down, and moves y to the last row.
+// Draws the entries in rows from y downwards, and moves y to the last row.
 std::string draw_legend(const std::vector<LegendEntry>& entries, double& y) {
-  constexpr double kLine = 34, kGap = 20;  // room for a line before the name, and after the name
+  constexpr double kLine = 34, kGap = 20;  // space for a line before the name, and after the name
   std::string svg;
   double x = kWidth;
   for (const LegendEntry& entry : entries) {
@@ -305,7 +305,7 @@ std::string fitting(const std::string& text, double width) {
   return cut + "…";
 }
 
-// Differences of logarithms, because the quotient of the largest and the smallest drawable value is beyond f64.
+// Differences of logarithms: the quotient of the largest and the smallest drawable value exceeds f64.
 double Axis::share(double value) const {
   return log ? (std::log(value) - std::log(low)) / (std::log(high) - std::log(low)) : (value - low) / (high - low);
 }
@@ -314,7 +314,7 @@ Axis axis_around(std::span<const double> values, bool log, double quotient) {
   if (values.empty()) return log ? Axis{1, 10, true} : Axis{0, 1};
   const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
   double low = *least, high = *greatest;
-  // Values that differ only by rounding, for example averages of a constant, count as one.
+  // Values that differ only by rounding, such as means of a constant, are equal.
   if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high))) low = high;
   if (log) {
     const double range = std::log(high) - std::log(low), room = std::max(0.04 * range, (std::log(quotient) - range) / 2);
@@ -328,7 +328,7 @@ Axis axis_around(std::span<const double> values, bool log, double quotient) {
 std::vector<Tick> ticks(const Axis& axis, int count) {
   const bool has_powers = axis.log && axis.high / base_of(axis) >= axis.low;
   if (!has_powers) return linear_ticks(axis, count);
-  // From many ticks to few: 1, 2 and 5 times each power of ten (whole axes: none of these), each power, every second power ...
+  // From many ticks to few: 1, 2 and 5 times each power of ten (not for integers), each power, every second power ...
   int every = axis.whole ? 1 : 0;
   std::vector<Tick> result = logarithmic_ticks(axis, every);
   while (std::ssize(result) > count) result = logarithmic_ticks(axis, ++every);
@@ -349,7 +349,7 @@ std::vector<Picture> pictures_of(const Chart& given) {
   std::vector<Picture> pictures;
   for (Panel& panel : chart.panels)
     for (Curve& curve : panel.curves) std::erase_if(curve.points, is_left_out);
-  // Pictures in a row reserve the same height for legends; otherwise their axes would not be level.
+  // Pictures in a row reserve equal heights for legends, so their axes are level.
   double last_row = 0;
   for (const Panel& panel : chart.panels) {
     double y = 20;

@@ -9,9 +9,9 @@
 namespace ricci::apps {
 namespace {
 
-constexpr int64_t kMaxCells = 64, kWithNumbers = 8, kWithTitles = 32;  // per side: at most, with numbers, with text under the pointer
+constexpr int64_t kMaxCells = 64, kWithNumbers = 8, kWithTitles = 32;  // largest sides: of maps, with numbers, with text under the pointer
 
-// A map with a cell for each block: its number of largest magnitude, or NaN if it has one.
+// A map with a cell for each block: the number of largest magnitude, or NaN if the block has one.
 HeatMap shrunk(const HeatMap& map, int64_t block) {
   const auto labels = [&](const std::vector<std::string>& given, int64_t count) {
     std::vector<std::string> kept;
@@ -40,7 +40,7 @@ struct Grid {
   double y(size_t row) const { return top + (static_cast<double>(row) + 0.5) * height; }
 };
 
-// Opacity is the root of the share of the largest magnitude: small shares stay visible. Cells of one colour are one path.
+// Opacity is the root of the share of the largest magnitude, so small shares are visible. Cells of one colour are one path.
 std::string draw_cells(const Grid& grid, const std::vector<double>& values, size_t columns, bool with_numbers) {
   std::map<std::string, std::string> paths;  // by their attributes
   std::string numbers;
@@ -63,7 +63,7 @@ std::string draw_cells(const Grid& grid, const std::vector<double>& values, size
          svg_rectangle(grid.left, grid.top, width, height, "class=\"axis\" fill=\"none\"") + numbers;
 }
 
-// The labels of a side. If they are too close, only every 2nd, 5th, 10th ... is drawn.
+// The labels of a side, or only every 2nd, 5th, 10th ... if they are too close.
 std::string draw_side(const Grid& grid, const std::vector<std::string>& labels, bool is_top, bool turned, double room) {
   std::string svg;
   const double distance = is_top ? grid.width : grid.height;
@@ -78,7 +78,7 @@ std::string draw_side(const Grid& grid, const std::vector<std::string>& labels, 
   return svg;
 }
 
-// Invisible cells above the others, with their labels and value under the pointer.
+// Invisible cells above the others, with labels and value under the pointer.
 std::string draw_titles(const Grid& grid, const HeatMap& map) {
   std::string svg;
   for (size_t i = 0; i < map.values.size(); ++i) {
@@ -115,7 +115,7 @@ Picture picture_of(const HeatMap& given) {
   constexpr double kSide = 400, kCell = 64, kLine = 16;
   const HeatMap map = shrunk(given, block_of(given));
   const int64_t most = std::max(map.rows(), map.columns);
-  // Cells are squares, unless one side has many more cells than the other.
+  // Cells are squares, unless one side has many more cells.
   const auto extent = [&](int64_t count) {
     return std::max(std::min(kSide / static_cast<double>(most), kCell), std::min(24.0, kSide / static_cast<double>(count)));
   };
@@ -125,7 +125,7 @@ Picture picture_of(const HeatMap& given) {
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  // Words that are too wide are turned; numbers are thinned out.
+  // Wide words are turned, wide numbers thinned out.
   const double column_label = widest(map.column_labels);
   const bool turned = !given.column_labels.empty() && column_label + 4 > extent(map.columns);
   const double left = 32 + widest(map.row_labels), top = 54 + (turned ? column_label : kLine);

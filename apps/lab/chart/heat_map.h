@@ -1,4 +1,4 @@
-// A table of numbers as coloured cells.
+// Draws a table of numbers as coloured cells.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,9 +16,9 @@ struct HeatMap {
   int64_t rows() const { return columns ? static_cast<int64_t>(values.size()) / columns : 0; }
 };
 
-// A picture has at most 64 x 64 cells, so a cell of a larger map shows a block: its number of largest magnitude. Returns the block's side.
+// A picture has at most 64 x 64 cells. In a larger map, a cell shows the largest magnitude of a block. Returns the block's side.
 int64_t block_of(const HeatMap& map);
-// 0 is the background, blue is above it, orange below. Maps up to 8 x 8 have their values in the cells.
+// 0 is the background, blue is above 0, orange below. Maps up to 8 x 8 have their values in the cells.
 Picture picture_of(const HeatMap& map);
 
 }  // namespace ricci::apps

@@ -23,7 +23,7 @@ namespace {
 
 void check_name(const std::string& name, const std::string& place, const std::vector<Contestant>& before) {
   if (name.empty() || name.size() > 60 || name.find('/') != name.npos || name.starts_with('.') || one_line(name) != name)
-    fail("{}: '{}' cannot be part of the name of a run", {place, one_line(name)});
+    fail("{}: '{}' cannot be part of a run name", {place, one_line(name)});
   if (std::any_of(before.begin(), before.end(), [&](const Contestant& other) { return other.name == name; }))
     fail("{}: {} is given twice", {place, name});
 }
@@ -43,7 +43,7 @@ std::optional<Takes> kind_of_key(const std::string& key) {
   return takes;
 }
 
-// The values of a grid: a list for a key that takes one value, or a list with lists for a key that takes a list. Otherwise empty.
+// The values of a grid, or empty: a list for a key with a single value, a list with lists for a key with a list.
 std::vector<YAML::Node> grid_of(const std::string& key, const std::string& text, const std::string& place) {
   const std::optional<Takes> takes = kind_of_key(key);
   if (!text.starts_with('[') || !takes || takes == Takes::ranges) return {};
@@ -56,7 +56,7 @@ std::vector<YAML::Node> grid_of(const std::string& key, const std::string& text,
   return all;
 }
 
-// The text of a value in a grid, and its part of a model's name: {"[sdp, metric]", "sdp-metric"}.
+// The text of a grid value, and its part of a model name: {"[sdp, metric]", "sdp-metric"}.
 std::pair<std::string, std::string> value_and_name(const YAML::Node& item) {
   if (item.IsNull()) return {"null", "null"};
   if (item.IsScalar()) return {yaml_text(item.Scalar()), yaml_text(item.Scalar())};
@@ -74,7 +74,7 @@ std::vector<Contestant> with_word(const std::vector<Contestant>& models, const s
   const std::vector<YAML::Node> grid = grid_of(key, text, place);
   std::vector<Contestant> all;
   for (const Contestant& model : models) {
-    if (model.grid.contains(key)) fail("{}: {} has a list of values already", {place, key});
+    if (model.grid.contains(key)) fail("{}: {} already has a list of values", {place, key});
     if (grid.empty()) all.emplace_back(model).overrides.push_back(word);
     for (const YAML::Node& item : grid) {
       const auto [value, name] = value_and_name(item);
@@ -90,7 +90,7 @@ std::vector<Contestant> with_word(const std::vector<Contestant>& models, const s
 }
 
 // ---- Models that can be compared
-// Keys that determine the tokens of training and evaluation, and their order. model.vocab does so if the tokenizer is trained on the text.
+// Keys that determine the tokens of training and evaluation and their order. model.vocab does if the tokenizer is trained on the text.
 constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "format", "text_field", "label_field", "order", "weights",
     "shuffle_buffer", "pack", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context", "steps", "eval_every", "eval_batches"};
 
@@ -107,7 +107,7 @@ void check_comparable(const std::vector<Contestant>& all) {
         fail("{}: {}: {}, but {} has {}: they would read different tokens",
             {each.name, key, one_line(found), all[0].name, one_line(expected)});
     }
-    // Coarse models with other cells predict something else, so their losses cannot be compared.
+    // The losses of coarse models with different cells are not comparable.
     const Objective objective = first.model.traits().objective;
     const bool has_other_cells =
         objective == Objective::next_cell && first.model.settings<Coarse>().scale != other.model.settings<Coarse>().scale;
@@ -116,7 +116,7 @@ void check_comparable(const std::vector<Contestant>& all) {
   }
 }
 
-// The first position of a sequence that a model's loss counts.
+// The first position that a model scores.
 int64_t first_counted(TrainConfig config, int64_t vocab) {
   if (!config.model.traits().writes_text()) return 0;
   config.model.vocab = vocab;
@@ -126,7 +126,7 @@ int64_t first_counted(TrainConfig config, int64_t vocab) {
   return first_scored(model, config.sequence_length());
 }
 
-// The first position that the evaluations of all models score. Error: models that score documents with a mask from different positions.
+// The first position that all models score. Error: models score documents with a mask from different positions.
 int64_t common_eval_from(const std::vector<Contestant>& all, int64_t vocab) {
   const int64_t first = first_counted(all[0].config, vocab);
   int64_t last = 0;
@@ -136,8 +136,7 @@ int64_t common_eval_from(const std::vector<Contestant>& all, int64_t vocab) {
     if (counted >= config.sequence_length())
       fail("{}: context: {} is too short: none of its tokens is scored", {each.name, config.sequence_length()});
     if (has_mask(config) && counted != first)
-      fail("{}: its loss counts the positions of a document from {} on, but the loss of {} from {} on",
-          {each.name, counted, all[0].name, first});
+      fail("{}: scores the positions of a document from {} on, but {} from {} on", {each.name, counted, all[0].name, first});
     last = std::max({last, counted, config.eval_from});
   }
   return has_mask(all[0].config) ? 0 : last;
@@ -153,7 +152,7 @@ std::string layers_text(const std::vector<int64_t>& layers, int64_t count) {
   return layers.size() > 1 ? "[" + text + "]" : text;
 }
 
-// The n-th size of a model, as an override.
+// The n-th model size, as an override.
 std::string size_text(TrainConfig config, Change change, int64_t n) {
   const ModelConfig& model = config.model;
   if (change == Change::ff) return "model.ff=" + std::to_string(n);
@@ -167,7 +166,7 @@ std::string size_text(TrainConfig config, Change change, int64_t n) {
   return "model.d=" + std::to_string(n * columns * heads);
 }
 
-// Adds a key, unless it is empty, and the plan of a step.
+// Adds a key, unless empty, and the plan of a step.
 Contestant planned(Contestant model, const std::string& changed, int64_t vocab) {
   model.changed = changed;
   if (!changed.empty()) model.overrides.push_back(changed);
@@ -188,13 +187,13 @@ Contestant closest_to(const Contestant& first, const Contestant& model, int64_t 
 }
 
 // ---- Files
-// True for a value of a comparison file: small.yaml, or [small.yaml, lr=1e-3].
+// True for small.yaml or [small.yaml, lr=1e-3], the values of a comparison file.
 bool names_run_file(const YAML::Node& value) {
   const YAML::Node file = value.IsSequence() && value.size() > 0 ? value[0] : value;
   return file.IsScalar() && (file.Scalar().ends_with(".yaml") || file.Scalar().ends_with(".yml"));
 }
 
-// True for a file with a key of a run file. `base` names a run file in both kinds. Error: such a key and a model.
+// True for a file with a key of a run file. `base` names a run file in both kinds. Error: the file has such a key and a model.
 bool is_run_file(const YAML::Node& document, const std::string& path) {
   if (!document.IsMap()) return false;
   TrainConfig config;

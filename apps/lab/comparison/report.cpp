@@ -48,7 +48,7 @@ Json as_json(const Outcome& o) {
   return json;
 }
 
-// The loss minus the first model's loss with the same seed varies less than losses. Nothing for the first model, and for a single seed.
+// The loss minus the first model's loss with the same seed varies less than losses. Nothing for the first model or a single seed.
 std::optional<MeanSpread> difference_from_first(const Comparison& comparison, const Contestant& model) {
   const Contestant& first = comparison.models[0];
   std::vector<double> all;
@@ -67,14 +67,14 @@ ResultTable table_of(const Comparison& comparison) {
   add({.heading = "parameters", .key = "parameters", .format = ","}, [](const Contestant& m) { return m.plan.parameters; });
   add({.heading = "GFLOP/step", .key = "flops_per_step", .format = "{:.2f}", .factor = 1e-9},
       [](const Contestant& m) { return m.plan.flops(); });
-  const bool shows_plan = comparison.seeds() == 0 || comparison.equal == Equal::memory;  // otherwise the measured memory is enough
+  const bool shows_plan = comparison.seeds() == 0 || comparison.equal == Equal::memory;  // else the measured memory is enough
   add({.heading = shows_plan ? "planned" : "", .key = "planned_bytes", .format = "bytes"}, [](const Contestant& m) { return m.plan.peak; });
   add({.heading = "vs first", .format = "{:+.1f}%", .factor = 100}, [](const Contestant& m) { return m.vs_first - 1; });
   if (comparison.seeds() == 0) return table;
   const auto add_mean = [&](Column column, double Outcome::*member) {
     add(std::move(column), [&](const Contestant& m) { return over_seeds(m, member).mean; });
   };
-  // A mean over seeds, its deviation, and half of its interval. A single seed has only the first.
+  // A mean over seeds, its deviation and half of its interval. A single seed has only a mean.
   const auto add_spread = [&](const std::string& heading, const std::string& key, const std::string& prefix, const auto& spread) {
     const auto part = [&](double MeanSpread::*member) {
       return [&, member](const Contestant& m) {
@@ -101,9 +101,9 @@ ResultTable table_of(const Comparison& comparison) {
   return table;
 }
 
-// The means over seeds of each evaluation that all seeds have, with their intervals.
+// The mean over seeds of each evaluation that all seeds have, with its interval.
 Curve mean_curve(const Contestant& model, int colour, double Evaluation::*x, double Evaluation::*y) {
-  constexpr size_t few = 12;  // curves with more points have no dots
+  constexpr size_t few = 12;  // longer curves have no dots
   Curve curve{.name = model.name, .colour = colour};
   size_t count = SIZE_MAX;
   for (const Outcome& outcome : model.outcomes) count = std::min(count, outcome.evaluations.size());

@@ -20,7 +20,7 @@
 namespace ricci::apps {
 namespace {
 
-// The requested numbers, or all. Error: one that is not below count.
+// The requested indices, or all. Error: an index is not below count.
 std::set<int64_t> chosen(const char* option, const std::vector<int64_t>& requested, int64_t count, const char* what) {
   std::set<int64_t> numbers(requested.begin(), requested.end());
   if (requested.empty())
@@ -46,7 +46,7 @@ std::vector<int64_t> most_frequent(const std::vector<int64_t>& ids) {
   return best_of(tokens, 16, [&](int64_t a, int64_t b) { return counts[a] != counts[b] ? counts[a] > counts[b] : a < b; });
 }
 
-// The id of a piece of the vocabulary, or of a text that is one token.
+// The id of a token of the vocabulary, or of a text that is one token.
 int64_t id_of(const Tokenizer& tokenizer, const std::string& text) {
   if (const int64_t id = tokenizer.find(text); id >= 0) return id;
   const std::vector<int64_t> ids = tokenizer.encode(text);
@@ -60,7 +60,7 @@ std::string layer_name(int64_t number, const MixingLayer& layer) {
   return layer.tokens == 1 ? name : name + format_message(" (cells of {})", {layer.tokens});
 }
 
-// The text of each token, or of each whole cell.
+// The text of each token, or of each complete cell.
 std::vector<std::string> texts_of(const Inspection& found, const std::vector<int64_t>& ids, int64_t tokens = 1) {
   std::vector<std::string> texts;
   for (auto first = ids.begin(); ids.end() - first >= tokens; first += tokens)
@@ -68,7 +68,7 @@ std::vector<std::string> texts_of(const Inspection& found, const std::vector<int
   return texts;
 }
 
-// The numbers of one head of a tensor [n x y] or [1 n x y], row by row.
+// The elements of a head of a tensor [n x y] or [1 n x y], row by row.
 std::vector<double> numbers_of(const Tensor& t_nxy, int64_t head) {
   const int64_t size = t_nxy.shape()[-1] * t_nxy.shape()[-2];
   const double* const first = t_nxy.data<double>() + head * size;
@@ -82,11 +82,9 @@ void add_tables(InspectedHead& head, const Inspection& found, int64_t query_toke
   if (scores_bcC) {
     const int64_t key_tokens = head.key_tokens = query_tokens * seen.heads[static_cast<size_t>(head.head)].key_scale;
     InspectedTable& table = head.tables.emplace_back(InspectedTable{"scores", {}, {}});
-    table.map = {"scores", cell(query_tokens) + " that reads", cell(key_tokens) + " that is read",
-        texts_of(found, found.text_ids, query_tokens), texts_of(found, found.text_ids, key_tokens), scores_bcC.shape()[2],
-        numbers_of(scores_bcC, 0)};
-    table.caption =
-        "Row i shows how much of the value of position j goes into position i: the softmax of the scores. Each row adds up to 1.";
+    table.map = {"scores", cell(query_tokens) + " (query)", cell(key_tokens) + " (key)", texts_of(found, found.text_ids, query_tokens),
+        texts_of(found, found.text_ids, key_tokens), scores_bcC.shape()[2], numbers_of(scores_bcC, 0)};
+    table.caption = "Row i shows the weight of the value of position j in position i: the softmax of the scores. Each row adds up to 1.";
     if (coefficients_bncr) {
       table.map.title = "products of coefficients";
       table.caption = "Row i shows the factor of the value of position j in position i: the product of the coefficients along the way "
@@ -104,8 +102,7 @@ void add_tables(InspectedHead& head, const Inspection& found, int64_t query_toke
     const Tensor m_kk = m_nkK.rows(head.head, 1).reshaped({m_nkK.shape()[1], m_nkK.shape()[2]});
     head.spectrum = forms.symmetric ? eigenvalues(m_kk) : singular_values(m_kk);
     InspectedTable& table = head.tables.emplace_back(InspectedTable{"matrix", {}, {}});
-    table.map = {forms.name, "component of the position that reads", "component of the position that is read", {}, {}, m_kk.shape()[1],
-        numbers_of(m_nkK, head.head)};
+    table.map = {forms.name, "component of the query", "component of the key", {}, {}, m_kk.shape()[1], numbers_of(m_nkK, head.head)};
     table.caption = format_message("The score of two positions is the product of their {} with this matrix between them, divided by the "
                                    "root of the head's width.",
         {forms.of_input ? "inputs" : "projections"});
@@ -117,7 +114,7 @@ void add_tables(InspectedHead& head, const Inspection& found, int64_t query_toke
 void add_distances(InspectedHead& head, const Inspection& found, const std::vector<double>& distances, int64_t nearest, bool positive) {
   const std::vector<std::string> names = texts_of(found, found.token_ids);
   InspectedTable table{"distances", {"squared distances of tokens", "token", "token", names, names, std::ssize(names), {}},
-      "The squared distance of two tokens under the metric of the head, by their embeddings at this layer without positions or "
+      "The squared distance of two tokens under the head's metric, by their embeddings at this layer without positions or "
       "neighbours."};
   if (!positive)
     table.caption += " The metric is not positive: squares are below 0 if two tokens differ along directions of negative eigenvalues.";
@@ -134,7 +131,7 @@ void add_distances(InspectedHead& head, const Inspection& found, const std::vect
 }
 
 // ---- Pictures
-// The heading of a row of the page: one for each kind.
+// The heading of a row of the page, one for each kind.
 std::string group_of(const InspectedLayer& layer, const InspectedTable& table) {
   return "L" + layer.name.substr(1) + ": " + table.map.title;
 }
@@ -151,7 +148,7 @@ Picture picture_of(const InspectedLayer& layer, const InspectedHead& head, const
   return picture;
 }
 
-// A colour for each head. Few values are drawn as dots, many as a line.
+// A colour for each head. Few values are dots, many are a line.
 Picture spectrum_of(const InspectedLayer& layer, const InspectedTable& matrix) {
   const std::string numbers = layer.symmetric ? "eigenvalues" : "singular values";
   Chart chart{.x_name = "number, from the largest on", .whole_x = true, .panels = {{numbers + " of " + matrix.map.title, ""}}};
@@ -169,7 +166,7 @@ Picture spectrum_of(const InspectedLayer& layer, const InspectedTable& matrix) {
   picture.group = group_of(layer, matrix);
   picture.caption = layer.symmetric
                         ? "Similar positions score high along directions of large eigenvalues, opposite positions along directions of "
-                          "negative ones. If all eigenvalues are equal, every direction counts the same."
+                          "negative ones. If all eigenvalues are equal, all directions have equal weight."
                         : "The scores depend on as many directions of the input as there are large singular values.";
   return picture;
 }
@@ -214,7 +211,7 @@ Json head_json(const Inspection& found, const InspectedLayer& layer, const Inspe
   return result;
 }
 
-// The page: the pictures, the nearest tokens and the text.
+// A page with the pictures, the nearest tokens and the text.
 Report report_of(const Inspection& found, const std::vector<Picture>& pictures) {
   Report report{.title = found.run + ": " + found.mixer, .pictures = pictures};
   if (!found.note.empty()) report.notes.push_back(found.note);
@@ -222,7 +219,7 @@ Report report_of(const Inspection& found, const std::vector<Picture>& pictures) 
   for (const int64_t id : found.text_ids) text += found.token(id);
   report.notes.push_back(fmt::format("The first {} tokens of the text: {}", found.text_ids.size(), text));
   ResultTable table{{{.heading = "layer"}, {.heading = "head"}, {.heading = "token", .left = true},
-      {.heading = "its nearest tokens in the whole vocabulary, with squared distances", .left = true}}};
+      {.heading = "its nearest tokens in the vocabulary, with squared distances", .left = true}}};
   for (const InspectedLayer& layer : found.layers)
     for (const InspectedHead& head : layer.heads)
       for (size_t i = 0; i < head.nearest.size(); ++i) {
@@ -269,7 +266,7 @@ Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, 
       progress.update(++done, 0);
     }
   }
-  if (empty) found.note = found.mixer + " has neither scores, coefficients nor a metric: its reading does not depend on the text.";
+  if (empty) found.note = found.mixer + " has neither scores, coefficients nor a metric: it mixes all texts in the same way.";
   return found;
 }
 

@@ -19,7 +19,7 @@ namespace {
 struct Look {
   std::string key, panel, unit;
   bool noisy;
-  int colour = -1;  // the index in a panel of multiple metrics, else -1
+  int colour = -1;  // the index in a panel of multiple metrics
 };
 const Look kLooks[] = {{"train_loss", "loss", "nats per token", true}, {"val_loss", "loss", "nats per token", false},
     {"val_accuracy", "accuracy", "part predicted right", false}, {"lr", "learning rate", "", false},
@@ -42,7 +42,7 @@ void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
       {one_line(key), nearest.empty() ? fmt::format("; the metrics are {}", fmt::join(kMetricsKeys, ", ")) : nearest});
 }
 
-// The metric of this name, or all that a pattern such as grad_norm.* matches, blocks.2 before blocks.10. `shared`: in one panel.
+// The metric of this name, or all that match a pattern such as grad_norm.*, blocks.2 before blocks.10. `shared`: in one panel.
 std::vector<Look> looks_of(const std::vector<RunRecords>& runs, const std::string& key, bool shared) {
   std::set<std::pair<size_t, std::string>> found;
   for (const RunRecords& run : runs)
@@ -62,7 +62,7 @@ std::vector<Look> looks_of(const std::vector<RunRecords>& runs, const std::strin
   return looks;
 }
 
-// Adds the column of x to the runs: `time` is the time of training, in the unit that suits the longest run. Returns the title of the axis.
+// Adds the column of x to the runs, and returns the axis title. `time` is training time, in the unit that suits the longest run.
 std::string prepare_x(std::vector<RunRecords>& runs, const std::string& key) {
   check_key(runs, key);
   double longest = 0;
@@ -78,7 +78,7 @@ std::string prepare_x(std::vector<RunRecords>& runs, const std::string& key) {
   return fmt::format("time of training in {}s", unit);
 }
 
-// The runs of each name, in the order of the first ones.
+// The runs of each name, in order of appearance.
 std::vector<std::vector<RunRecords>> seeds_by_name(const std::vector<RunRecords>& runs) {
   std::vector<std::vector<RunRecords>> groups;
   for (const RunRecords& run : runs) {
@@ -89,7 +89,7 @@ std::vector<std::vector<RunRecords>> seeds_by_name(const std::vector<RunRecords>
   return groups;
 }
 
-// The mean of points of one step. Its interval holds all of them.
+// The mean of the points of a step. Its interval contains all of them.
 Point mean_point(const std::vector<Point>& points) {
   const auto n = static_cast<double>(points.size());
   Point mean{0, 0};
@@ -104,7 +104,7 @@ Point mean_point(const std::vector<Point>& points) {
   return mean;
 }
 
-// A point for each record of one run. For multiple runs a point for each step, the mean over those with a record.
+// A point for each record of a run. For multiple runs, a point for each step, the mean over the runs with a record.
 std::vector<Point> points_of(const std::vector<RunRecords>& runs, const std::string& key, double smooth, const CurveOptions& options) {
   std::map<double, std::vector<Point>> seeds;  // by step, or by record
   for (const RunRecords& run : runs) {
@@ -122,13 +122,13 @@ std::vector<Point> points_of(const std::vector<RunRecords>& runs, const std::str
   return points;
 }
 
-// The name of a run without its seed at the end.
+// The run name without the seed at its end.
 std::string stem_of(const ListedRun& run) {
   const std::string end = "_" + std::to_string(run.config.seed);
   return run.name.ends_with(end) ? run.name.substr(0, run.name.size() - end.size()) : run.name;
 }
 
-// Gives runs of different seeds one name. Returns false if two have the same seed, because they differ in something else.
+// Gives runs of different seeds one name. Returns false if two have the same seed: they differ elsewhere.
 bool share_name(const std::vector<ListedRun*>& seeds) {
   std::set<uint64_t> numbers;
   for (const ListedRun* run : seeds) numbers.insert(run->config.seed);
@@ -146,7 +146,7 @@ std::vector<double> smoothed(const std::vector<double>& values, const std::vecto
   double sum = 0, weights = 0, step = kNotMeasured;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) continue;
-    const double gap = std::max(1.0, steps[i] - step);  // records of the same step, or without steps, count as one step apart
+    const double gap = std::max(1.0, steps[i] - step);  // records of the same step, or without steps, are one step apart
     const double kept = std::exp(-2 * gap / width);
     sum = kept * sum + values[i];
     weights = kept * weights + 1;

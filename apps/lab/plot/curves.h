@@ -1,4 +1,4 @@
-// Curves of the metrics of runs.
+// Curves of metrics.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,19 +11,19 @@ namespace ricci::apps {
 struct CurveOptions {
   std::vector<std::string> keys = {"train_loss", "val_loss", "val_accuracy", "lr", "grad_norm", "tokens_per_s"};
   std::string x = "step";  // step, tokens or time
-  double smooth = 0;       // steps, for the mean of noisy curves; 0: no mean
+  double smooth = 0;       // steps in the mean of noisy curves, or 0 for no mean
   bool log_y = false;
 };
 
-// The mean of all values up to each one. Weights fall by e every width / 2 steps: it varies like the mean of the last `width` values.
+// The mean of all values up to each one. Weights fall by e every width / 2 steps, so it varies like the mean of the last `width` values.
 std::vector<double> smoothed(const std::vector<double>& values, const std::vector<double>& steps, double width);
 
-// Gives the runs that differ only in their seeds one name: a_lr_1e-3 (3 seeds) to a_lr_1e-3_1, a_lr_1e-3_2 and a_lr_1e-3_3.
+// Gives runs that differ only in their seeds one name: a_lr_1e-3_1, a_lr_1e-3_2 and a_lr_1e-3_3 become a_lr_1e-3 (3 seeds).
 void name_by_setting(std::vector<ListedRun>& runs);
 
-// A colour for each name, or for training and validation of a lone name; validation is dashed. Runs of one name are their mean in a
-// band that holds all of them. A key with asterisks is a pattern of keys: the curves of one run that it matches share a panel. Keys without
-// values are left out. Errors: a key or x that no run has, with the nearest one; no value to draw.
+// A colour for each name, or for training and validation of a single name; validation is dashed. Runs of one name are their mean, in a band
+// that contains all of them. A key with asterisks is a pattern: the matching curves of a run share a panel. Omits keys without values.
+// Errors: no run has the key or x (with the nearest one); no value can be drawn.
 Chart chart_of(std::vector<RunRecords> runs, const CurveOptions& options);
 
 }  // namespace ricci::apps

@@ -49,7 +49,7 @@ BestEvaluation best_evaluation(const RunRecords& run) {
   return best;
 }
 
-// The runs in the folder of runs with a name that fits the pattern.
+// The runs in the folder of runs that match the pattern.
 std::vector<std::string> runs_like(const std::string& pattern) {
   const std::string folder = folder_of_runs();
   std::vector<std::string> found;
@@ -62,7 +62,7 @@ std::vector<std::string> runs_like(const std::string& pattern) {
   return found;
 }
 
-// A note names the fault of a config.yaml: such runs can still be plotted.
+// A note names the fault of a config.yaml. Such runs can still be plotted.
 ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) {
   ListedRun run{read_records(path)};
   const std::string folder = run.path.substr(0, run.path.rfind('/'));
@@ -89,7 +89,7 @@ ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) 
   return run;
 }
 
-// Removes the values that more than half of the runs with this key have.
+// Removes values that more than half of the runs with the key share.
 void keep_differing(std::vector<ListedRun>& runs) {
   std::map<std::string, std::vector<std::string>> values;  // by key
   for (const ListedRun& run : runs)
@@ -101,7 +101,7 @@ void keep_differing(std::vector<ListedRun>& runs) {
     });
 }
 
-// Each path in a value without its folders.
+// A value with the folders of its paths removed.
 std::string without_folders(const std::string& value) {
   std::string text, part;
   for (const char letter : value) {
@@ -128,13 +128,13 @@ Json time_text(double seconds) {
   return std::isfinite(seconds) ? Json(counted(std::llround(seconds / length), unit)) : Json();
 }
 
-// The time for the remaining steps, at the mean speed.
+// The remaining time at the mean speed.
 Json time_left(const ListedRun& run) {
   if (run.state != "running" || run.records == 0) return {};
   return time_text(training_seconds(run).back() * std::max(static_cast<double>(run.config.steps) / run.last("step") - 1, 0.0));
 }
 
-// The first ranks are on top. A run without the value comes last.
+// Sort key, smallest on top. A run without the value is last.
 std::tuple<bool, double, std::string> rank_of(const ListedRun& run, SortBy order) {
   const auto known = [](double value) { return std::isfinite(value) ? value : 1e300; };
   if (order == SortBy::name) return {false, 0, run.name};
@@ -145,7 +145,7 @@ std::tuple<bool, double, std::string> rank_of(const ListedRun& run, SortBy order
 
 ResultTable table_of(const std::vector<ListedRun>& runs) {
   if (runs.empty()) return {};
-  size_t room = 78;  // columns next to the names
+  size_t room = 78;  // columns to the right of the names
   for (const ListedRun& run : runs) room = std::min(room, 78 - std::min<size_t>(run.name.size(), 58));
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), runs, value); };

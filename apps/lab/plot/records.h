@@ -16,50 +16,48 @@ namespace ricci::apps {
 constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 struct RunRecords {
-  std::string name;                                    // for its folder
+  std::string name;                                    // of its folder
   std::string path;                                    // to its metrics.jsonl
   std::map<std::string, std::vector<double>> columns;  // a value for each record, or kNotMeasured
   int64_t records = 0;
 
-  std::vector<double> column(const std::string& key) const;  // kNotMeasured for a key that no record has
+  std::vector<double> column(const std::string& key) const;  // kNotMeasured for an unknown key
   std::vector<double> finite(const std::string& key) const;  // only the measured values
-  double last(const std::string& key) const;                 // the last measured one, or kNotMeasured
+  double last(const std::string& key) const;                 // the last measured value, or kNotMeasured
 };
 
-// By the folder, name or file of a run; none if it has no file yet. The last line counts only with its end: a run may be writing it.
-// Errors: no such run; FILE:LINE: not a JSON object, or a value that is not a number.
+// The records of a run by its folder, name or file; empty without a file. Skips an incomplete last line. Errors: the run does not exist; a
+// line (FILE:LINE) is not a JSON object, or a value is not a number.
 RunRecords read_records(const std::string& path_or_name);
 
-// Seconds of training up to each record: tokens divided by their speed, or by the median speed if it was not measured.
+// Training seconds up to each record: tokens divided by their speed, or by the median speed if not measured.
 std::vector<double> training_seconds(const RunRecords& run);
 double median(std::vector<double> values);  // kNotMeasured without values
 
-// The largest unit that fits into the time three times, and its seconds: {"hour", 3600}.
+// The largest unit that fits three times into the time, and its seconds: {"hour", 3600}.
 std::pair<const char*, double> time_unit(double seconds);
 
 // ---- The list
 struct ListedRun : RunRecords {
   TrainConfig config = {};
-  // `running` while a process trains it, `failed at step 3` after an error in that step, `finished` after all steps or when patience has
-  // run out, `imported` if it has a model without a record, `new` before the first record, otherwise `interrupted`; empty without a valid
-  // config.yaml.
+  // `running` while a process trains it, `failed at step 3` after an error in that step, `finished` after all steps or by patience,
+  // `imported` for a model without records, `new` before the first record, else `interrupted`; empty without a valid config.yaml.
   std::string state = {};
-  std::map<std::string, std::string> keys = {};  // that its config reads, with their values
+  std::map<std::string, std::string> keys = {};  // of its config, with their values
   double age = kNotMeasured;                     // seconds since the last record
 };
 struct RunList {
   std::vector<ListedRun> runs = {};
-  std::vector<std::string> notes = {};  // faults of some of the runs
+  std::vector<std::string> notes = {};  // faults of runs
 };
-// Reads runs by their folders, names or patterns of names, such as 'cmp3*'; without any, all in the folder of runs. Error: none of the runs
-// can be read.
+// Reads runs by their folders, names or patterns of names such as 'cmp3*'; by default all in the folder of runs. Error: no run can be read.
 RunList read_runs(const std::vector<std::string>& names);
 
 // age: running runs first, then those with the newest record. loss: the best validation loss. step: the most steps first.
 enum class SortBy : uint8_t { age, loss, name, step };
 constexpr auto choices(SortBy) { return std::array{"age", "loss", "name", "step"}; }
 
-// A row for each run, at most `limit` unless it is 0, with the values of its config that at most half of the listed runs have.
+// A row for each run, at most `limit` unless 0, with config values that at most half of the listed runs share.
 Report report_of(RunList list, SortBy order = SortBy::age, int64_t limit = 0);
 
 }  // namespace ricci::apps

@@ -34,7 +34,7 @@ td{white-space:nowrap} td.left,td:first-child{white-space:normal;min-width:5em}
 @media (max-width:500px){main{padding:8px 12px 24px} th,td{padding-left:14px}}
 )";
 
-// Pictures share a row if they fit at about two thirds of their size. A single picture grows.
+// Pictures share a row if they fit at about two thirds of their size. A single picture can grow.
 std::string pictures_html(const std::vector<Picture>& pictures) {
   std::string html;
   const double largest = pictures.size() == 1 ? 1.25 : 1.05;
@@ -87,7 +87,7 @@ void add_json_flag(CLI::App& app, ReportOptions& options) {
 }
 
 void add_json_file(CLI::App& app, ReportOptions& options) {
-  app.add_option("--json", options.json, "Write JSON to this file; -: to stdout, instead of the table");
+  app.add_option("--json", options.json, "Write JSON to this file (-: to stdout, instead of the table)");
 }
 
 void check(const ReportOptions& options, bool draws) {
@@ -95,7 +95,7 @@ void check(const ReportOptions& options, bool draws) {
   if (options.out.empty()) return;
   const bool is_png = draws && options.out.ends_with(".png");
   if (!options.out.ends_with(".html") && !(draws && options.out.ends_with(".svg")))
-    fail("{}: expected a name that ends in {}{}", {options.out, draws ? ".svg or .html" : ".html, because it has no drawing",
+    fail("{}: expected a name that ends in {}{}", {options.out, draws ? ".svg or .html" : ".html (there is no drawing)",
                                                       is_png ? "; rsvg-convert --zoom 2 turns an SVG into a PNG" : ""});
   check_folder(options.out);
 }
@@ -138,7 +138,7 @@ std::string to_svg(const std::string& title, const std::vector<Picture>& picture
 
 void draw(const Report& report, const std::string& file) {
   if (file.ends_with(".html")) return write_atomically(file, page_of(report));
-  if (report.pictures.empty()) fail("{}: not written, because the result has nothing to draw", {file});
+  if (report.pictures.empty()) fail("{}: is not written: the result has nothing to draw", {file});
   write_atomically(file, to_svg(report.title, report.pictures));
 }
 

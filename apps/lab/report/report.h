@@ -1,4 +1,4 @@
-// The result of a program of the lab, and its four forms: text of at most 80 columns, JSON, SVG, and a page that needs no other file.
+// The result of a lab program in four forms: text of at most 80 columns, JSON, SVG, and a page in a single file.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -18,50 +18,50 @@ namespace ricci::apps {
 struct Report {
   std::string title = {};  // one line
   ResultTable table = {};
-  std::vector<std::string> notes = {};  // facts that a reader needs to understand the numbers, one per line
-  Json json = {};                       // if null, the rows of the table
-  std::vector<Picture> pictures = {};   // without pictures there is no SVG, and the page has only the table
+  std::vector<std::string> notes = {};  // facts that explain the numbers, one per line
+  Json json = {};                       // null means the rows of the table
+  std::vector<Picture> pictures = {};   // without them no SVG is written, and the page has only the table
 
   void add(const Chart& chart);  // its pictures
 };
 
 struct ReportOptions {
-  std::string json;  // a file, or - for stdout instead of the table; empty without JSON
-  std::string out;   // a file .svg or .html; empty without a picture
+  std::string json;  // a file, - for stdout instead of the table, or empty
+  std::string out;   // a file .svg or .html, or empty
 };
 
 void add_output_option(CLI::App& app, ReportOptions& options, const char* help);
 void add_json_flag(CLI::App& app, ReportOptions& options);  // to stdout
 void add_json_file(CLI::App& app, ReportOptions& options);
 
-// Checks the names of files before anything is computed. `draws`: the report has pictures. Errors: a wrong ending, a missing folder.
+// Checks file names before anything is computed. `draws`: the report has pictures. Errors: the ending is wrong, the folder is missing.
 void check(const ReportOptions& options, bool draws = true);
 
 std::string text_of(const Report& report);  // title, table and notes; ends without a line end
 std::string json_of(const Report& report);
-// A page if the name ends in .html, otherwise SVG. Error: no picture.
+// A page if the name ends in .html, else SVG. Error: the report has no picture.
 void draw(const Report& report, const std::string& file);
 void publish(const Report& report, const ReportOptions& options);  // prints the text or the JSON, and writes the files
 
-// An SVG file: the title, and the pictures group by group in rows, two charts wide. It shrinks to the width of the window.
+// An SVG file with the title and the pictures, group by group in rows, two charts wide. It shrinks to the window width.
 std::string to_svg(const std::string& title, const std::vector<Picture>& pictures);
-// A page, well-formed as XML too: pictures with captions, the table, and notes.
+// A page of pictures with captions, the table and notes. It is well-formed XML.
 std::string page_of(const Report& report);
 
-// ---- Statistics of a few measured values: means over seeds, quartiles of times, the best of a list
+// ---- Statistics of a few values: means over seeds, quartiles of times, the best of a list
 
-// The 97.5% quantile of Student's t distribution, accurate to 0.2%. Error: less than one degree of freedom.
+// The 97.5% quantile of Student's t distribution, accurate to 0.2%. Error: 0 degrees of freedom.
 inline double student_t(size_t degrees_of_freedom) {
   constexpr double kFew[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139};
   if (degrees_of_freedom == 0) fail("student_t: 0 degrees of freedom, expected at least 1");
   if (degrees_of_freedom <= std::size(kFew)) return kFew[degrees_of_freedom - 1];
-  // The quantile of the normal distribution plus the first terms of a series in 1 / n (Abramowitz and Stegun, 26.7.5).
+  // The normal quantile plus the first terms of a series in 1 / n (Abramowitz and Stegun, 26.7.5).
   constexpr double z = 1.959964;
   const auto n = static_cast<double>(degrees_of_freedom);
   return z + (std::pow(z, 3) + z) / (4 * n) + (5 * std::pow(z, 5) + 16 * std::pow(z, 3) + 3 * z) / (96 * n * n);
 }
 
-// The deviation divides by n - 1. `half_width`: half of the 95% interval of the mean by Student's t. Both are 0 for a single value.
+// The deviation divides by n - 1. `half_width`: half of the mean's 95% interval by Student's t. Both are 0 for a single value.
 struct MeanSpread {
   double mean = 0, deviation = 0, half_width = 0;
 };
@@ -80,7 +80,7 @@ inline MeanSpread mean_spread(const std::vector<double>& values) {
 struct Spread {
   double min = 0, lower_quartile = 0, median = 0, upper_quartile = 0, max = 0;
 };
-// Quartiles interpolate between neighbours, as NumPy's quantile. Error: no values.
+// Quartiles interpolate linearly, as NumPy's quantile does. Error: `values` is empty.
 inline Spread spread_of(std::vector<double> values) {
   if (values.empty()) fail("bench: no step was timed");
   std::sort(values.begin(), values.end());

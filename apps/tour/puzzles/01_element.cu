@@ -1,8 +1,7 @@
 // 1. An op over elements.
-// A GPU runs one function in thousands of threads. Each thread finds out which one it is: threads of a block are numbered by threadIdx.x,
-// blocks by blockIdx.x, and blockDim.x is the number of threads in a block. Here 2 blocks of 64 threads share 100 numbers, one each;
-// 28 threads have nothing to do.
-// Task: y[i] = max(x[i], 0) for every i below n. The other threads must not write: the emulator would report them.
+// A GPU runs one function in thousands of threads. threadIdx.x is the index of a thread in its block, blockIdx.x the index of the block,
+// and blockDim.x the number of threads in a block. Here 2 blocks of 64 threads compute 100 numbers, one each; 28 threads have nothing to
+// do. Task: y[i] = max(x[i], 0) for every i below n. The emulator reports threads that write beyond the end.
 // Unsolved: y[0] is nan, expected 0
 #include "apps/tour/puzzle.h"
 

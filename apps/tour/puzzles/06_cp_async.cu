@@ -1,7 +1,7 @@
 // 6. An asynchronous copy.
-// cp_async<4>(shared, global) starts to copy 4 bytes into shared memory and returns at once: the thread can compute in the meantime.
-// cp_async_commit() closes the group of copies started so far, and cp_async_wait<0>() waits until all of this thread's groups have arrived.
-// It does not wait for the copies of other threads: only a barrier does. The kernel reverses 64 numbers.
+// cp_async<4>(shared, global) starts to copy 4 bytes into shared memory and returns immediately, so the thread can compute meanwhile.
+// cp_async_commit() closes the group of started copies, and cp_async_wait<0>() waits until all groups of this thread have arrived. Only a
+// barrier waits for the copies of other threads. The kernel reverses 64 numbers.
 // Task: the copy is started, but no thread waits for it. Add the three lines between the copy and the read.
 // Unsolved: returned without waiting for the cp_async at 06_cp_async.cu:21
 #include "apps/tour/puzzle.h"

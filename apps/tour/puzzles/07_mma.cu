@@ -1,6 +1,6 @@
 // 7. The fragment of a tensor core.
-// mma_bf16 multiplies a [16 16] by b [16 8] and adds to c [16 8]. The matrices are spread over the registers of the 32 lanes
-// (cuda/ptx.h has the table). With g = lane / 4 and t = lane % 4, a[0] holds row g, columns 2t and 2t + 1, two bf16 in 32 bits;
+// mma_bf16 multiplies a [16 16] by b [16 8] and adds to c [16 8]. The matrices are spread over the registers of the 32 lanes (table:
+// cuda/ptx.h). With g = lane / 4 and t = lane % 4, a[0] holds row g, columns 2t and 2t + 1, two bf16 in 32 bits;
 // a[1] holds row g + 8 of these columns; a[2] and a[3] hold the rows g and g + 8 at the columns 2t + 8 and 2t + 9.
 // pack(row, column) packs such a pair. b is two unit matrices, one below the other: c must be the left half of a plus its right half.
 // Task: three of the four registers of a are zero. Fill them.
@@ -27,7 +27,7 @@ struct Multiply {
 #else
     // Your lines.
 #endif
-    // b[k][column] is 1 where k == column, and where k == column + 8: so c adds the columns of the two halves.
+    // b[k][column] is 1 if k == column or k == column + 8, so c adds the columns of the two halves.
     const auto one_at = [&](unsigned k) { return ptx::pack_bf16(k == g ? 1.0f : 0.0f, k + 1 == g ? 1.0f : 0.0f); };
     const uint32_t b[2] = {one_at(2 * t), one_at(2 * t)};
     float sums[4] = {};

@@ -1,8 +1,8 @@
 // 8. One level of the Dispatcher.
 // Shift-and-sum has log2(n) levels. At level r, position i adds the value of position i - 2^r, times its own coefficient:
 //   y[i] = x[i] + coef[i] * x[i - shift],  shift = 2^r;  if i < shift, nothing is added
-// Level 0 doubles what a position has seen, level 1 doubles it again: after 3 levels position 7 depends on the positions 0 to 7.
-// The launches of the levels alternate between two arrays; otherwise a thread could read a number that another has just overwritten.
+// Each level doubles the number of positions that a position depends on: after 3 levels position 7 depends on the positions 0 to 7.
+// The launches of the levels alternate between two arrays, so no thread reads a number that a different thread has overwritten.
 // Task: add the second term.
 // Unsolved: y[1] is 2, expected 3
 #include "apps/tour/puzzle.h"
@@ -27,7 +27,7 @@ struct Level {
   }
 };
 
-// All coefficients are 1, so position i must end with the sum of x[0] to x[i].
+// All coefficients are 1, so y[i] must be the sum of x[0] to x[i].
 PUZZLE(8, "one level of the Dispatcher") {
   Tensor x = on_gpu(count_from(1, 8)), y = gpu_memory(8);
   const Tensor coef = on_gpu(std::vector<float>(8, 1));

@@ -1,6 +1,6 @@
 // 10. The gradient of layer norm.
 //   n_d = (x_d - mean) rstd,   rstd = 1 / sqrt(variance + 1e-5)
-// The mean and the variance depend on every x of the row, so each dx gets a share from every dy:
+// The mean and the variance depend on every x of the row, so each dx depends on every dy:
 //   dx_d = rstd (dy_d - mean of dy - n_d (mean of dy n))
 // The op is recorded on the tape, and check_gradients compares it with central differences, on the CPU and on the emulator.
 // A program of for_rows is written once for both: row.sum(f) adds f(d) over the row, row.each(f) runs f(d) for each d.

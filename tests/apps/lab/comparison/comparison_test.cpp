@@ -89,8 +89,8 @@ TEST_CASE("comparison: a list for a key that takes one value is a grid") {
   const auto refused = [&](const std::vector<std::string>& words) { return error_of([&] { rows("a: run.yaml\n", words); }); };
   CHECK(refused({"lr=[1, 1]"}) == "lr=[1, 1]: a_lr_1 is given twice");
   CHECK(refused({"lr=[1, [2]]"}) == "lr=[1, [2]]: lr: expected a list of values");
-  CHECK(refused({"lr=[1, 2]", "lr=3"}) == "lr=3: lr has a list of values already");
-  CHECK(refused({"init=[runs/x, y]"}) == "init=[runs/x, y]: 'a_init_runs/x' cannot be part of the name of a run");
+  CHECK(refused({"lr=[1, 2]", "lr=3"}) == "lr=3: lr already has a list of values");
+  CHECK(refused({"init=[runs/x, y]"}) == "init=[runs/x, y]: 'a_init_runs/x' cannot be part of a run name");
   CHECK(refused({"lr=[1, 2"}).starts_with("lr=[1, 2: not YAML: "));
 }
 
@@ -122,9 +122,9 @@ TEST_CASE("comparison: a run file, a run or keys are one model, and a grid makes
 TEST_CASE("comparison: errors of a file") {
   CHECK(complaint("") == "models.yaml: expected a run file, or models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
   CHECK(complaint("[a.yaml]") == "models.yaml: expected a run file, or models as NAME: RUN FILE, or NAME: [RUN FILE, KEY=VALUE, ...]");
-  CHECK(complaint("a: b.yaml\nc/d: e.yaml\n") == "models.yaml:2: 'c/d' cannot be part of the name of a run");
-  CHECK(complaint("\"a\\nb\": e.yaml\n") == "models.yaml:1: 'a b' cannot be part of the name of a run");
-  CHECK(complaint("..: e.yaml\n") == "models.yaml:1: '..' cannot be part of the name of a run");
+  CHECK(complaint("a: b.yaml\nc/d: e.yaml\n") == "models.yaml:2: 'c/d' cannot be part of a run name");
+  CHECK(complaint("\"a\\nb\": e.yaml\n") == "models.yaml:1: 'a b' cannot be part of a run name");
+  CHECK(complaint("..: e.yaml\n") == "models.yaml:1: '..' cannot be part of a run name");
   CHECK(complaint("a: b.yaml\nc: []\n") == "models.yaml:2: c: expected a run file, or a list of a run file and KEY=VALUE");
   CHECK(complaint("a: {b: c}\n") == "models.yaml:1: a: expected a run file, or a list of a run file and KEY=VALUE");
   CHECK(complaint("a: [b.yaml,\n    layers]\n") == "models.yaml:2: a: 'layers', expected KEY=VALUE or ~KEY");
@@ -194,7 +194,7 @@ TEST_CASE("comparison: evaluations score the positions that the losses of all mo
   CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n", pairs) == std::vector<int64_t>{0, 0});
   CHECK(from("a: " + full + "\"model.scales=[1, 4]\"]\nb: " + full + "\"model.scales=[1, 4]\"]\n", pairs) == std::vector<int64_t>{0, 0});
   CHECK(error_of([&] { from("a: run.yaml\nb: " + full + "\"model.scales=[1, 8]\"]\n", pairs); }) ==
-        "b: its loss counts the positions of a document from 7 on, but the loss of a from 0 on");
+        "b: scores the positions of a document from 7 on, but a from 0 on");
 }
 
 TEST_CASE("comparison: the file's first model is the reference, chosen or not") {

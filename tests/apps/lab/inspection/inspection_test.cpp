@@ -216,8 +216,8 @@ TEST_CASE("inspect: mixers without tables") {
   for (const char* mixer : {"avgpool", "identity"}) {
     const Json found = found_in(Run(mixer), kIds);
     REQUIRE(found["missing"].size() == 1);
-    CHECK(found["missing"][0] ==
-          std::string(mixer) + " has neither scores, coefficients nor a metric: its reading does not depend on the text.");
+    CHECK(
+        found["missing"][0] == std::string(mixer) + " has neither scores, coefficients nor a metric: it mixes all texts in the same way.");
   }
   CHECK(found_in(Run("p_only", ", heads: 2"), kIds)["layers"][0]["heads"][0]["nearest"].size() == 6);
 }
