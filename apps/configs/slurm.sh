@@ -1,10 +1,10 @@
 #!/bin/bash
-# A training on 8 machines of 8 GPUs under Slurm: sbatch slurm.sh. Five minutes before its time is over it saves and is put into the queue
-# again; after a failure, too, 20 times at most. With fewer machines left, the same script with a smaller --nodes continues. It exits with
-# the code of the training, 0 only after the last step, so that jobs with --dependency=afterok wait for a finished model.
+# Training on 8 machines of 8 GPUs under Slurm: sbatch slurm.sh. Five minutes before its time is over, the job saves and returns to the
+# queue. It also returns after a failure, at most 20 times. With fewer machines, the script continues with a smaller --nodes. The exit code
+# is that of the run, 0 only after the last step, so jobs with --dependency=afterok wait for a finished model.
 #SBATCH --job-name=gpt2 --nodes=8 --ntasks-per-node=8 --gpus-per-node=8 --cpus-per-task=12 --time=24:00:00
 #SBATCH --requeue --open-mode=append --signal=B:USR1@300
-export OMPI_MCA_btl_tcp_if_include=ib0 NCCL_SOCKET_IFNAME=ib0 # the network to use, if there are several
+export OMPI_MCA_btl_tcp_if_include=ib0 NCCL_SOCKET_IFNAME=ib0 # the network, if there are multiple
 mpirun --map-by ppr:8:node:pe=12 build/ricci train gpt2.yaml device=cuda accumulation=64 &
 run=$!
 trap 'asked=1; kill -USR1 $run' USR1

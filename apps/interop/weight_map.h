@@ -35,8 +35,8 @@ struct WeightMap {
   const char* name;  // for messages: "GPT-2"
   std::span<const MappedName> names;
   std::span<const char* const> ignored;  // Hugging Face's tensors that are not parameters, such as masks
-  std::string prefix;                    // of all Hugging Face's names except lm_head.weight
-  int64_t key_rows;                      // of a tensor in three parts: the rows of its second and its third part
+  std::string prefix;                    // before all Hugging Face's names except lm_head.weight
+  int64_t key_rows;                      // the rows of the second and of the third part, in a tensor of three parts
   WeightFormat format;
 };
 

@@ -159,7 +159,7 @@ void add_options(CLI::App& app, Options& options) {
   add_run_arguments(app, options.comparison,
       "Run file, or comparison file with models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all models: steps=500. A list trains "
       "a model for each value: lr=[1e-3,3e-4]");
-  app.add_option("--equal", options.equal, "Amount to make equal to that of the first model: " + list_of<Equal>())->capture_default_str();
+  app.add_option("--equal", options.equal, "Amount to make equal to the first model's: " + list_of<Equal>())->capture_default_str();
   app.add_option("--change", options.change, "Key to change in the other models: " + list_of<Change>())->capture_default_str();
   app.add_option(
          "--seeds", options.seeds, "Number of seeds for each model (3: the seeds 1, 2 and 3), or a list of seeds: 4,7; by default 1")

@@ -46,7 +46,7 @@ int run(const Options& options) {
   const Inspection found = inspect(open, ids_of_text(options, open), options.look);
   if (!found.note.empty()) std::fputs(wrapped(found.note, 2).c_str(), stdout);
   const int64_t files = write_report(options.out, found);
-  size_t heads = 0;  // of the layer with the most
+  size_t heads = 0;  // the maximum over layers
   for (const InspectedLayer& layer : found.layers) heads = std::max(heads, layer.heads.size());
   print(format_message("{}: {}; layers: {}, heads: {}, tokens of text: {}\n{}/index.html, inspect.json: {} files",
       {open.run.weights().text(), found.mixer, found.layers.size(), heads, found.text_ids.size(), options.out, files}));

@@ -22,7 +22,7 @@ namespace ricci::apps {
 struct AppText {
   const char* name;                // begins every error message
   const char* summary = "";        // the first line of --help
-  bool prints_result = true;       // false: the result is in files, and unread output is not an error
+  bool prints_result = true;       // else the result is in files, and unread output is not an error
   bool may_be_several = false;     // mpirun or torchrun can start multiple processes (cuda/ranks/ranks.h)
   const char* examples = nullptr;  // two command lines at the end of --help, one per line
 };

@@ -13,7 +13,7 @@ namespace ricci::apps {
 struct ProgressOptions {
   int64_t steps = 0;  // in the run
   const char* unit = "step";
-  int64_t first_step = 0;  // where this process starts, after a resume
+  int64_t first_step = 0;  // the first of this process, after a resume
   std::FILE* out = stdout;
   std::optional<bool> terminal = {};  // by default detected, and so is the width in columns
   std::optional<int> width = {};

@@ -97,14 +97,14 @@ struct FrequencyBin {
   double tokens = 0;         // scored, equally many in each bin; a token type can be in multiple bins with a share in each
   double nats = 0;           // mean
   int64_t kinds = 0;         // token types in the bin, complete or with a share
-  int64_t max = 0, min = 0;  // of their occurrences in the training text
+  int64_t max = 0, min = 0;  // occurrences in the training text
 };
 // From the most frequent tokens to the rarest, equally frequent ones by id.
 std::vector<FrequencyBin> frequency_bins(std::vector<TokenScore> kinds, int64_t bins);
 
 // Means over windows at one distance. Distance 1 is the first token after the shuffled ones.
 struct ShuffleRow {
-  int64_t distance = 0, last_distance = 0;   // of the row's first and last token
+  int64_t distance = 0, last_distance = 0;   // for the row's first and last token
   double nats = 0, increase = 0, error = 0;  // in the true order; the increase by shuffling; its standard error
 };
 // From the nats before and after shuffling [window context], for every distance or for the ranges 1, 2, 3-4, 5-8, ...

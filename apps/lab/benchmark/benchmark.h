@@ -1,5 +1,5 @@
-// The time, memory and work of a training step, by mixer and sequence length. In a multi-scale model, a layer at scale s costs as much as a
-// sequence of L / s positions.
+// The time, memory and work of a training step, by mixer and sequence length. A layer of a multi-scale model with L tokens at scale s costs
+// the same as L / s positions.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -56,10 +56,10 @@ inline void visit_fields(BenchOptions& o, const Fields& field) {
 struct MixerRow {
   std::string name;
   int64_t positions = 0, sequences = 0, parameters = 0;
-  Spread seconds = {};                        // of a step
-  double flops = 0;                           // of products, attention and shift-and-sum
+  Spread seconds = {};                        // per step
+  double flops = 0;                           // in products, attention and shift-and-sum
   int64_t bytes = 0;                          // peak of tensors
-  std::optional<int64_t> process_bytes = {};  // of a CPU process with only this step, by a dry run
+  std::optional<int64_t> process_bytes = {};  // for a CPU process with only this step, by a dry run
 };
 
 // Rows by length, then by mixer. At each length the mixers take turns, so background load affects all equally. Errors: as for MixerStep;

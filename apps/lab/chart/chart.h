@@ -61,7 +61,7 @@ std::vector<Tick> ticks(const Axis& axis, int count);
 // ---- Charts
 struct Point {
   double x, y;
-  double half_width = 0;  // of the interval around y: a band around a line, or a bar through a dot
+  double half_width = 0;  // for the interval around y: a band around a line, or a bar through a dot
 };
 
 struct Curve {

@@ -30,8 +30,8 @@ struct Outcome {
   std::string run;  // its folder
   uint64_t seed = 0;
   std::vector<Evaluation> evaluations = {};
-  double seconds = 0, tokens_per_second = 0;  // of training; the median speed
-  double peak_bytes = 0;                      // of tensors
+  double seconds = 0, tokens_per_second = 0;  // for training; the median speed
+  double peak_bytes = 0;                      // for tensors
   std::vector<std::string> builds = {};       // in its config.yaml (apps/run/config.h)
 
   const Evaluation& best() const { return *std::ranges::min_element(evaluations, {}, &Evaluation::nats); }
@@ -44,15 +44,15 @@ struct Contestant {
   // By matched():
   TrainConfig config = {};
   std::string changed = {};  // "model.d=132", the last override, or empty
-  Plan plan = {};            // of a step
+  Plan plan = {};            // for a step
   double vs_first = 1;       // the amount divided by the first model's
   // After training:
   std::vector<Outcome> outcomes = {};  // one per seed
 };
 
 // Reads the models in file order, one for each combination of the grids. `common` words follow their own, and run files are relative to the
-// file. A run file, a run or an empty path is one model without a name. Errors: the file is none of these, or mixes models and keys; a name
-// is a duplicate or cannot be part of a run name; a key has two grids.
+// file. A run file, a run or an empty path is one model without a name. Errors: the file is of a different kind, or mixes models and keys;
+// a name is a duplicate or cannot be part of a run name; a key has two grids.
 std::vector<Contestant> read_contestants(const std::string& path, const std::vector<std::string>& common = {});
 
 // The amount to make equal: none, trained parameters, FLOPs of a step, or peak bytes of tensors in a step.

@@ -167,7 +167,7 @@ Picture spectrum_of(const InspectedLayer& layer, const InspectedTable& matrix) {
   picture.caption = layer.symmetric
                         ? "Similar positions score high along directions of large eigenvalues, opposite positions along directions of "
                           "negative ones. If all eigenvalues are equal, all directions have equal weight."
-                        : "The scores depend on as many directions of the input as there are large singular values.";
+                        : "Each large singular value is a direction of the input that the scores depend on.";
   return picture;
 }
 

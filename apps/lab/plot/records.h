@@ -16,7 +16,7 @@ namespace ricci::apps {
 constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 struct RunRecords {
-  std::string name;                                    // of its folder
+  std::string name;                                    // the folder's
   std::string path;                                    // to its metrics.jsonl
   std::map<std::string, std::vector<double>> columns;  // a value for each record, or kNotMeasured
   int64_t records = 0;
@@ -43,7 +43,7 @@ struct ListedRun : RunRecords {
   // `running` while a process trains it, `failed at step 3` after an error in that step, `finished` after all steps or by patience,
   // `imported` for a model without records, `new` before the first record, else `interrupted`; empty without a valid config.yaml.
   std::string state = {};
-  std::map<std::string, std::string> keys = {};  // of its config, with their values
+  std::map<std::string, std::string> keys = {};  // the config's, with their values
   double age = kNotMeasured;                     // seconds since the last record
 };
 struct RunList {

@@ -95,7 +95,7 @@ void check(const ReportOptions& options, bool draws) {
   if (options.out.empty()) return;
   const bool is_png = draws && options.out.ends_with(".png");
   if (!options.out.ends_with(".html") && !(draws && options.out.ends_with(".svg")))
-    fail("{}: expected a name that ends in {}{}", {options.out, draws ? ".svg or .html" : ".html (there is no drawing)",
+    fail("{}: expected a name that ends in {}{}", {options.out, draws ? ".svg or .html" : ".html (it has no drawing)",
                                                       is_png ? "; rsvg-convert --zoom 2 turns an SVG into a PNG" : ""});
   check_folder(options.out);
 }
