@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ricci inspect and ricci analyze of trained runs: tables, JSON, pages and drawings that other programs can read, and messages; numbers are
-# held to a calculation by hand in tests/apps/lab.
+# ricci inspect and ricci analyze of trained runs: tables, JSON, pages and drawings that other programs can read, and messages.
+# tests/apps/lab compares the numbers with a calculation by hand.
 #   analyze.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
@@ -8,7 +8,7 @@ command -v python3 >/dev/null || needs python3
 sed 's/heads: 2, //' tiny.yaml >families.yaml
 
 # ---- ricci inspect
-# well_formed NAME FOLDER DRAWINGS: as many drawings, all of them XML, the page too, and nothing half-written.
+# well_formed NAME FOLDER DRAWINGS: this number of drawings, all of them and the page XML, and no temporary files.
 well_formed() {
   local fault
   fault=$(xmllint --noout "$2"/*.svg "$2"/index.html 2>&1)
@@ -18,8 +18,8 @@ well_formed() {
 }
 
 printf 'a <b> & "c" ]]> </svg>\n%.0s' {1..30} >marks.txt
-# Scores, matrix and distances of each head of a metric, and a spectrum of the layer; scores and coefficients of a dispatcher; scores and a
-# matrix of each query head of others, and a spectrum. Top-down has two layers, bottom-up an aggregation layer too.
+# Metric: scores, matrix and distances of each head, and a spectrum of the layer. Dispatcher: scores and coefficients. Others: scores and a
+# matrix of each query head, and a spectrum. Top-down has two layers, bottom-up also an aggregation layer.
 while read -r name layers drawings heads keys; do
   accept "train $name" train tiny.yaml steps=1 data=marks.txt name=$name model.heads=$heads ${keys:-model.mixer=$name}
   prints "inspect $name" "^runs/$name: [a-z]+; layers: $layers, heads: $heads, tokens of text: 16$" inspect runs/$name -o $name.out
@@ -62,7 +62,7 @@ holds 'nothing was written for those' [ ! -e inspection ]
 rm -rf runs
 # fits NAME FILE EXPRESSION: an expression over the JSON of the file, d, is True.
 fits() { is "$1" True python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$2" "$3"; }
-# analysis NAME EXPRESSION ENDING ARGUMENT ...: ricci analyze makes JSON that fits the expression, and a drawing or a page, which is XML.
+# analysis NAME EXPRESSION ENDING ARGUMENT ...: ricci analyze writes JSON that fits the expression, and a drawing or page in XML.
 analysis() {
   accept "$1" analyze "${@:4}" --json analysis.json -o "drawing.$3"
   narrow "$1"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ricci bench: tables, JSON, drawings and messages; numbers are held to a calculation by hand in tests/apps/lab/benchmark. The ladders of
-# ops. And what RICCI_TRACE=1 counts: the steps of training but the first two of a process, which touch memory for the first time.
+# ricci bench: tables, JSON, drawings and messages (tests/apps/lab/benchmark compares numbers with a calculation by hand). The ladders of
+# ops. RICCI_TRACE=1 counts training steps, except the first two of a process.
 #   bench.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
@@ -50,7 +50,7 @@ is 'its rungs, from the definition on' 'ops/shift_and_sum/definition.cpp f32 ops
 refuse 'an unknown ladder' 1 "ladder: expected one of attention, gemm, .*, got 'atention'" bench-rungs atention
 
 # ---- RICCI_TRACE
-# counted NAME CALLS ARGUMENT ...: the op that ends a step, and one within it, were called as often.
+# counted NAME CALLS ARGUMENT ...: this number of calls, of the op that ends a step and of one within it.
 counted() {
   RICCI_TRACE=1 run train tiny.yaml "${@:3}" || verdict "$1" "exit code $?"
   is "$1" "$2 $2 $2" eval "sed -nE 's/^(optimizer|gradient_norm|attention backward) +([0-9]+) .*/\2/p' err | xargs"

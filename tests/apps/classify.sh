@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A classifier learns from TSV, JSONL and shards, with labels that are numbers or words. ricci eval and ricci predict read the same
-# formats and agree. What is wrong with labels ends in one line.
+# A classifier learns from TSV, JSONL and shards, with numbers or words as labels. ricci eval and ricci predict read these formats and
+# agree. Errors of labels are one line.
 #   classify.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 RANDOM=1
 
-# ---- Reviews: the words tell the label
+# ---- Reviews: words determine the label
 for ((i = 0; i < 200; ++i)); do
   positive=$((i * 7 % 3 == 0)) words=
   for ((w = RANDOM % 12 + 3; w > 0; --w)); do
@@ -39,7 +39,7 @@ accept 'shards of the other order' prepare reviews.tsv --format tsv --label-fiel
 accept 'shards of numbers' prepare numbers.tsv --format tsv --label-field 1 --classes 2 --tokenizer words.json --output counted
 refuse 'words without names next to shards' 1 "reviews\.tsv:[0-9]+: label '(negative|positive)' is not an integer from 0 to 1; words are listed in labels, such as \[no, yes\]" \
   train "${small[@]}" data=counted format=tsv label_field=1 validation=reviews.tsv name=unnamed
-# alike NAME KEY=VALUE ...: a training on the same documents has the same weights.
+# alike NAME KEY=VALUE ...: training on the same documents gives the same weights.
 alike() {
   accept "$1" train "${small[@]}" "name=$1" "${@:2}"
   verdict 'the same model' "$(cmp <(tensors runs/jsonl/model.safetensors) <(tensors "runs/$1/model.safetensors") 2>&1)"
@@ -127,7 +127,7 @@ refuse 'is none' 1 'runs/tiny: is a language model, not a classifier; ricci gene
 "$build/ricci-predict" words --jsonl <lines.txt >out 2>err
 shows 'a line that is not JSON is named' '^ricci predict: stdin:1: not JSON: fault at byte 1 of ' err
 
-# ---- What is wrong, in one line
+# ---- Errors, in one line
 bad=(train "${small[@]}" name=bad)
 refuse 'another number of classes' 1 "model\.classes: 3, but reviews\.tsv has labels of 2 kinds, from 'negative' to 'positive'; set model\.classes=2" "${bad[@]}" "${tsv[@]}" model.classes=3
 refuse 'names of another number' 1 'labels: has 3 names, expected 2 \(model\.classes\)' "${bad[@]}" "${tsv[@]}" 'labels=[a, b, c]'
@@ -155,14 +155,14 @@ holds 'is refused before the prompt is printed' [ ! -s out ]
 accept 'a coarse model' train tiny.yaml name=coarse model.family=coarse model.scale=4
 refuse 'text of a coarse model' 1 'model\.family: coarse writes no text; ricci analyze completions shows what it predicts' generate runs/coarse --prompt film
 
-# ---- Documents without text: both parts of gaps.tsv have one. A start that encodes them tells it
-# tells NAME PROGRAM ARGUMENT ...: exit code 0, and one line on stderr, which counts them.
+# ---- Documents without text: both parts of gaps.tsv have one. A start that encodes them prints a line
+# tells NAME PROGRAM ARGUMENT ...: exit code 0, and one line on stderr with their number.
 tells() {
   run "${@:2}" || echo "exit code $?" >>err
   is "$1" 'warning: gaps.tsv: documents without text are left out: 2' cat err
 }
 gaps=("${small[@]}" "${tsv[@]/#data=*/data=gaps.tsv}" batch=2 steps=1)
-await '[ $(($(date +%s) - $(stat -c %Z gaps.tsv))) -gt 3 ]'  # later the cache knows it by its time
+await '[ $(($(date +%s) - $(stat -c %Z gaps.tsv))) -gt 3 ]'  # later the cache identifies it by its time
 before=$(ls cache/ricci)
 tells 'a training tells how many there are' train "${gaps[@]}" train_fraction=0.5 name=gaps
 shards=$(ls cache/ricci)

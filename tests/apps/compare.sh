@@ -43,13 +43,14 @@ run compare "${small[@]}" --name sampled --only vanilla sample.tokens=5 -o sampl
 is 'samples can be asked for' 1 grep -c '^sample after' err
 shows 'the page is told' '^saved sampled\.html$'
 
-# ---- Stopped and interrupted: the child saves, and the same command continues to the same bits
-# ignores PROCESS SIGNAL, awaits PROCESS SIGNAL: it was sent, and has not come. is_in PROCESS STATE (R, S, T: stopped).
+# ---- Stopped and interrupted: the child saves, and the repeated command ends with the same bits
+# ignores PROCESS SIGNAL, awaits PROCESS SIGNAL: sent, and not yet delivered. is_in PROCESS STATE (R, S, T: stopped).
 has_signal() { (( 0x$(awk "/^$1/ { print \$2 }" "/proc/$2/status") >> ($3 - 1) & 1 )); }
 ignores() { has_signal SigIgn "$@"; }
 awaits() { has_signal ShdPnd "$@"; }
 is_in() { grep -q "^State:	$2" "/proc/$1/status"; }
-# begin NAME ARGUMENT ...: a comparison in a process group of its own, as a shell starts it; $child trains its first model, which has had a step.
+# begin NAME ARGUMENT ...: a comparison in its own process group, as a shell starts it; $child trains its first model, after at least a
+# step.
 begin() {
   set -m
   start compare "${slow[@]}" --name "$@"
@@ -79,7 +80,7 @@ done
 verdict 'to the bits of one that was not interrupted' "$(cmp <(tensors runs/long_slow_1/model.safetensors) <(tensors runs/whole_slow_1/model.safetensors) 2>&1)"
 same 'and to the same table' long.numbers whole.numbers
 
-# Whoever sends it, and to the comparison only or to both.
+# From any sender, to the comparison only or to both.
 for signal in INT TERM; do
   begin only_$signal steps=1000000
   kill -$signal "$background"
@@ -115,8 +116,8 @@ kill -TERM "$background"
 ended
 interrupted 'SIGTERM is not' $? 'in run 1 of 2' 143
 
-# ---- Interrupted when the child cannot save yet: nothing is lost, and it is no error
-# It reads a text and makes a vocabulary before its first step, for seconds.
+# ---- Interrupted before the child can save: nothing is lost, without an error
+# The child reads a text and makes a vocabulary before its first step, for seconds.
 awk 'BEGIN { for (i = 1; i <= 30000; ++i) print "the quick brown fox " i * 7919 % 10007 " jumps over the lazy dog " i * 104729 % 99991 }' >long.txt
 start compare pair.yaml data=long.txt tokenizer=bpe model.vocab=2000 --name early
 await 'grep -q "^run 1 of 2: " background.err'
@@ -125,14 +126,14 @@ ended
 interrupted 'an interruption at once ends well' $? 'in run 1 of 2' 130
 holds 'before the first step' [ ! -e runs/early_vanilla_1/metrics.jsonl ]
 
-# ---- A training that ends without a model is an error, whatever the end; nobody interrupted
+# ---- A training run that ends without a model and without an interruption is an error
 for end in 'KILL ricci train: ended by signal 9' 'TERM runs/alone_TERM_slow_1: the run is not finished; repeat the command to continue it'; do
   begin "alone_${end%% *}" steps=1000000
   kill -"${end%% *}" "$child"
   ended
   verdict "${end%% *} to the training only" "$([ $? = 1 ] && tail -1 background.err | grep -qx "ricci compare: ${end#* }" || shown background.err)"
 done
-# The training ends while the comparison is stopped, so the request comes between two trainings.
+# The training run ends while the comparison is stopped, so the request comes between two runs.
 start compare pair.yaml data=long.txt tokenizer=bpe model.vocab=2000 --name between
 await 'child=$(tr -d " " <"/proc/$background/task/$background/children"); [ -n "$child" ]'
 kill -STOP "$background"
@@ -143,7 +144,7 @@ ended
 interrupted 'a request between two trainings' $? 'before run 2 of 2' 143
 holds 'does not begin the next' [ -e runs/between_vanilla_1/model.safetensors -a ! -e runs/between_top-down_1 ]
 
-# ---- The same tokens for all, whatever their losses leave out
+# ---- All models score the same tokens
 cat >scored.yaml <<'END'
 vanilla: tiny.yaml
 top-down: [tiny.yaml, model.family=topdown, "model.scales=[1, 4]", model.loss_from=first_full]

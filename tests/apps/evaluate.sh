@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# ricci eval of one run and of several, as a line, a table and JSON.
+# ricci eval of one run and of multiple runs, as a line, a table and JSON.
 #   evaluate.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
-# value KEY [NUMBER]: a number out of the JSON in the file out, of the first run or of a later one.
+# value KEY [NUMBER]: a number in the JSON of the file out, of the first run or a later one.
 value() { sed -nE "s/^ *\"$1\": ([^,]*),?$/\1/p" out | sed -n "${2:-1}p"; }
 accept 'a run' train tiny.yaml name=characters steps=4 lr=1e-2
 accept 'one with other tokens' train tiny.yaml name=words steps=4 lr=1e-2 tokenizer=word eos=line
@@ -18,7 +18,7 @@ is 'with the tokens and bytes of the text, and no words' $'47\n48' eval 'value t
 nats=$(value nats_per_token)
 shows 'and the numbers of the line' "^$(printf '%.4f' "$nats") nats per token" line.out
 
-# ---- The name of a text chooses its format
+# ---- A text's name chooses its format
 awk '{ printf "{\"text\": \"%s\"}\n", $0 }' score.txt >score.NDJSON
 prints 'lines of JSON' '^score\.NDJSON: 44 tokens, context 16, stride 16$' eval runs/characters --data score.NDJSON
 mkdir -p mixed/below && cp score.txt mixed/a.txt && cp score.NDJSON mixed/below/b.ndjson
@@ -37,7 +37,7 @@ cp plain named.jsonl
 accept 'which the name does not change' train tiny.yaml name=named data=named.jsonl format=text steps=1 model.ctx=4
 same 'nor the tokens' runs/{given,named}/model.safetensors
 
-# ---- Several runs
+# ---- Multiple runs
 printf 'the lazy dog jumps\nover the quick fox\n\nthe dog' >known.txt
 accept 'different tokens, one text' eval runs/characters runs/words --data known.txt --context 8 --stride 4 --json --words
 is 'have the same bytes and words, and their own tokens' '46 46 10 10 45 13 4' eval 'echo $(value bytes) $(value bytes 2) $(value words) $(value words 2) $(value tokens) $(value tokens 2) $(value stride 2)'
@@ -82,7 +82,7 @@ verdict 'each answer is the prompt in order' "$(tr -d '{}":,' <sorting/held_out.
 done)"
 holds 'the same seed' "$build/sorter" again --rows 2000 --held-out 200
 holds 'draws the same rows' diff -r sorting again
-# Long enough that it sorts some of the sequences, but not all.
+# Long enough to sort some sequences, but not all.
 pairs=(data=sorting/train.jsonl validation=sorting/held_out.jsonl format=pairs model.ctx=22)
 prints 'train the sorter' '^[0-9]+\.[0-9]{2}% of the tokens right, exact answers: [0-9]+\.[0-9]%$' train tiny.yaml name=sorter "${pairs[@]}" sample.tokens=0 steps=60 batch=16 lr=1e-2
 cp out train.out
@@ -92,7 +92,7 @@ accept 'as JSON' eval runs/sorter --json
 told=$(sed -nE 's/.*"val_accuracy":([0-9.]+),.*/\1/p' runs/sorter/metrics.jsonl | tail -1)
 is 'the records of the training have the part of exact answers' "$(printf %.10g "$told")" eval 'printf "%.10g\n" "$(value sequence_accuracy)"'
 holds 'of which some are exact' eval '[[ $told = 0.*[1-9]* ]]'
-# What it writes for a prompt is exact as often: the answer is predicted from its own tokens, which are the true ones as long as it is.
+# Generated answers are exact as often: as long as they are right, they are predicted from the true tokens.
 prompts=$(sed -E 's/"prompt": "(.*)", .*/"prompt": "\1"}/' sorting/held_out.jsonl)
 "$build/ricci-generate" runs/sorter --jsonl --temperature 0 --tokens 20 <<<"$prompts" >out 2>err
 is 'and as many are written' "$(awk "BEGIN { print int(200 * $told + 0.5) }")" eval "paste -d ' ' <(sed -E 's/.*\"text\":\"([^\"]*)\".*/\1/' out) <(sed -E 's/.*\"answer\": \"(.*)\"}/\1/' sorting/held_out.jsonl) | awk '\$1 == \$2' | grep -c ''"
@@ -116,7 +116,7 @@ cat >plain.jsonl <<'END'
 END
 accept 'questions' eval runs/characters --choices plain.jsonl --json
 cp out choices.json
-# The log-probability of a choice is the difference of two texts: that of the whole one, and that of the context.
+# The log-probability of a choice is the difference between the full text and the context.
 nats() {
   printf '%s' "$1" >one.txt
   run eval runs/characters --data one.txt --json && echo "$(value nats_per_token) * $(value tokens)"
@@ -141,7 +141,7 @@ prints 'as a table of runs' '^characters +16  [01]\.[0-9]{4}  ±0\.[0-9]{4}  ' e
 narrow 'of choices'
 accept 'in batches of another size' eval runs/characters --choices plain.jsonl --json --batch 1
 is 'the same shares' "$(shares)" eval 'printf "%.4f %.4f %.4f %.4f " "$(value acc)" "$(value acc_stderr)" "$(value acc_norm)" "$(value acc_norm_stderr)"; echo'
-# The fields of published tasks are the texts that lm-eval makes of them.
+# Published tasks become lm-eval's texts.
 cat >fields.jsonl <<'END'
 {"ind": 1, "activity_label": "Dogs", "ctx_a": "A dog [x] runs.", "ctx_b": "the DOG", "ctx": "", "endings": ["sits [title] down", " jumps"], "label": "1"}
 {"id": "a", "question": "Who jumps?", "choices": {"text": ["the fox", "the dog"], "label": ["A", "B"]}, "answerKey": "B"}
@@ -177,7 +177,7 @@ refuse 'no question' 1 'empty\.jsonl: has no questions$' eval runs/bytes --choic
 refuse 'no file' 1 'none\.jsonl' eval runs/bytes --choices none.jsonl
 refuse 'questions and a text' 2 '--data' eval runs/bytes --choices plain.jsonl --data score.txt
 
-# ---- Models whose loss leaves positions out
+# ---- Models that do not score all positions
 accept 'train one that scores where every scale is heard' train tiny.yaml name=full steps=2 model.family=topdown 'model.scales=[1, 4]' model.layers=1 model.loss_from=first_full
 prints 'on the tokens that it scores' '^score\.txt: 38 tokens, context 16, stride 16$' eval runs/full --data score.txt
 full=$(sed -n 2p out)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# ricci lists its commands as they describe themselves, and runs them, also by links: with their words, their exit codes and what they print.
-# --help of each command fits a terminal and ends with examples. What a user types by mistake is answered with what was meant.
+# ricci lists its commands with their descriptions, and runs them, also by links: with their arguments, exit codes and output.
+# --help of each command fits a terminal and ends with examples. Errors for mistyped words give the nearest known word.
 #   front_door.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
-# door NAME CODE PATTERN WORD ...: ricci ends with the exit code, and one line on stderr, or none where the pattern is empty.
+# door NAME CODE PATTERN WORD ...: ricci ends with the exit code, and one line on stderr, or none if the pattern is empty.
 door() {
   local name=$1 code=$2 pattern=$3 got fault=
   shift 3
@@ -51,7 +51,7 @@ door 'nothing that is near' 2 "^ricci: no command 'frobnicate' \(--help" frobnic
 door 'the help of an unknown command' 2 "^ricci: no command 'plit', the nearest is 'plot'" help plit
 door 'an unknown option' 2 "^ricci: .*--frob" --frob
 # ---- --help of every command, and of every command of a command
-# described [COMMAND ...]: the lines are short, and the last two are examples, whose options --help knows.
+# described [COMMAND ...]: the lines are short, and the last two are examples with options from --help.
 described() {
   local fault=
   "$build/ricci" "$@" --help >out 2>err </dev/null || fault="exit code $?"
@@ -72,7 +72,7 @@ for name in $names; do
   verdict "$name --man" "$([ $? = 2 ] && grep -q -e "^ricci $name: .*--man" err || echo 'another end')"
 done
 
-# ---- Words as they are given
+# ---- Words as given
 # 256 tokens for bytes follow </s>, those of !, ", ... from 1 upwards: [ is 59, I is 41.
 accept 'a tokenizer without merges' tokenize train text.txt --kind bpe --vocab 257 --special '</s>' -o bytes.json
 talk='{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yo"}]}'

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# ricci generate: prompts, several texts, stop strings, lines of JSON, and samples during a training. A small model learns conversations and
-# answers others; packed, killed and started again it ends with the same bytes. A wrong line of messages is one line of error.
+# ricci generate: prompts, multiple texts, stop strings, JSON lines, and samples during training. A small model learns conversations and
+# answers others; packed, killed and restarted, it ends with the same bytes. A wrong line of messages gives one line of error.
 #   generate.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
 accept 'a small model' train tiny.yaml name=tiny steps=20
-# Without draws, so that texts are equal where they should be.
+# Temperature 0, so texts are equal.
 greedy=(runs/tiny --temperature 0 --tokens 30)
 # from_stdin INPUT ARGUMENT ...: ricci generate with that input.
 from_stdin() { printf "$1" | "$build/ricci-generate" "${@:2}" >out 2>err; }
@@ -30,7 +30,7 @@ refuse 'an unknown escape' 1 "--prompt: unknown escape '.q' at byte 4; " generat
 refuse 'two prompts' 2 '--prompt' generate runs/tiny --prompt a --prompt-file prompt.txt
 refuse 'an empty prompt' 1 "the prompt '' has no tokens for the char tokenizer" generate runs/tiny --prompt ''
 
-# ---- A terminal gets no escape sequence of a text
+# ---- A terminal does not get escape sequences of a text
 accept 'a model of bytes' train tiny.yaml name=bytes tokenizer=byte
 escape=(generate runs/bytes --prompt $'a\x1b[2Jb\xc2\x9b''\n\tc' --tokens 0)
 accept 'a prompt with an escape sequence' "${escape[@]}"
@@ -38,7 +38,7 @@ is 'is written as it is' $'a\x1b[2Jb\xc2\x9b\n\tc' cat out
 python3 -c 'import pty, sys; pty.spawn(sys.argv[1:])' "$build/ricci-generate" "${escape[@]:1}" </dev/null >out 2>err
 is 'but not to a terminal' $'a [2Jb  \n\tc' eval "head -2 out | tr -d '\r'"
 
-# ---- Several texts
+# ---- Multiple texts
 several=(generate runs/tiny --prompt the --tokens 20 --samples 3 --seed 4)
 accept 'three texts' "${several[@]}"
 is 'have lines between them' 2 grep -c '^---------------$' out
@@ -102,7 +102,7 @@ prints 'evaluation has the same loss' "^$told nats per token" eval runs/talks
 refuse 'windows' 1 '--stride: runs/talks scores conversations, not windows' eval runs/talks --stride 8
 is 'it answers talks that it has not seen' '10 of 10 talks' "$talks" score "$build" runs/talks talks 10
 
-# ---- Turns with a cache, and lines of messages that are read as a whole
+# ---- Turns with a cache, and complete lines of messages
 { read -r first && read -r answer && read -r second && read -r follow; } <talks/held_out.txt
 message() { printf '{"role": "%s", "content": "%s"}' "$1" "$2"; }
 lines="{\"messages\": [$(message user "$first")]}
@@ -122,7 +122,7 @@ refuse 'a model that knows no template' 1 '--chat: runs/tiny has not learned con
 refuse 'a prompt' 2 '--chat' generate runs/talks --chat --prompt a
 refuse 'samples' 2 '--chat' generate runs/talks --chat --samples 2
 
-# ---- Several conversations in a sequence, killed at drawn moments
+# ---- Multiple conversations in a sequence, killed at random moments
 packed=("${small[@]}" model.d=16 model.layers=1 steps=20 checkpoint_every=5 eval_every=10 pack=best batch=2)
 accept 'packed conversations' train "${packed[@]}" name=packed
 for ((kill = $(few_or_all 2 8); kill > 0; --kill)); do
@@ -137,7 +137,7 @@ refuse 'conversations in a stream' 1 'pack: stream, but format: messages must no
 refuse 'texts one by one' 1 'pack: none, but format: text has no answers, expected stream or best' train tiny.yaml name=bad order=shuffled pack=none
 prints 'cut conversations are counted' '^[0-9,]+ conversations, [1-9][0-9,]* cut at 14 tokens,$' train "${packed[@]}" pack=none context=14 steps=2 name=cut
 
-# ---- Pairs of a prompt and its answer: all words of three letters, turned round
+# ---- Pairs of a prompt and its answer: all words of three letters, reversed
 for a in a b c d; do for b in a b c d; do for c in a b c d; do echo "{\"id\": 1, \"prompt\": \"$a$b$c.\", \"answer\": \"$c$b$a\"}"; done; done; done | shuf --random-source=<(yes) >pairs.jsonl
 pairs=(data=pairs.jsonl format=pairs name=pairs model.layers=2 model.heads=2 model.d=32 model.ctx=16 batch=16 lr=1e-2 steps=300)
 accept 'pairs are learned' train "${pairs[@]}" sample.temperature=0
@@ -152,7 +152,7 @@ prints 'evaluation counts them' 'exact answers: 100\.0%' eval runs/pairs
 refuse 'other objects' 1 'talks.jsonl:1: expected an object with the texts "prompt" and "answer"' train "${pairs[@]/#data=*/data=talks/talks.jsonl}" name=bad
 refuse 'pairs without their format' 1 'pairs.jsonl:1: has no text "text"; format pairs reads prompts and answers' train data=pairs.jsonl name=bad
 
-# ---- What is refused
+# ---- Errors
 # refuse_line NAME PATTERN LINE
 refuse_line() {
   printf '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}\n%s\n' "$3" >bad.jsonl

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Every key of a run file does something: another value changes what ricci train prints or leaves behind, or is an error.
-# And a key that another choice reads is an error without it. The keys are those of --help-config, so that a new one
-# without a line here fails.
+# Every key of a run file has an effect: a different value changes the output or files of ricci train, or is an error. A key that only a
+# certain choice reads is an error without that choice. The keys come from --help-config, so a new key without a line here fails.
 #   keys.sh build-folder
-[ ! -w /dev/shm ] || export TMPDIR=/dev/shm  # on a disk its small runs would wait for thousands of syncs
+[ ! -w /dev/shm ] || export TMPDIR=/dev/shm  # on a disk, small runs wait for thousands of syncs
 . "$(dirname "$0")/outputs.sh" "$@"
 
-# Each line: what must be set for the keys behind the bar to be read or to matter, the last of it the choice that reads them. Then the
-# keys, each with another value than that of a small run.
+# Each line: the settings that the keys after the bar need to have an effect (the last is the choice that reads them), then the keys, each
+# with a different value than in a small run.
 keys='
 | name=other runs=elsewhere data=other.txt format=tsv encoding=latin-1 validation=other.txt train_fraction=0.7 tokenizer=byte eos=line
 | model.family=classifier model.preset=msa model.mixer=identity model.vocab=7 model.ctx=9 model.d=12 model.layers=2 model.causal=false
@@ -53,11 +52,11 @@ awk '{ printf "{\"text\": \"%s\", \"title\": \"%d foxes and a café\"}\n", $0, N
 markers=()
 for marker in im_start im_end begin_of_text start_header_id end_header_id eot_id; do markers+=(--special "<|$marker|>"); done
 run tokenize train talks.jsonl --format messages --vocab 330 "${markers[@]}" -o markers.json || shown err
-sed -i 's/, heads: 2//' tiny.yaml  # not every mixer reads it
+sed -i 's/, heads: 2//' tiny.yaml  # some mixers do not read it
 
-run train tiny.yaml name=base tokenizer=byte && mv runs/base base || shown err  # for init to start from
+run train tiny.yaml name=base tokenizer=byte && mv runs/base base || shown err  # for init
 
-# effect KEY=VALUE ...: what a small run prints and leaves behind, without times. Fails where the run does, with the line in err.
+# effect KEY=VALUE ...: the output and files of a small run, without times. Fails if the run does, with the line in err.
 effect() {
   rm -rf runs
   run train tiny.yaml name=a steps=4 eval_every=2 checkpoint_every=2 log_every=1 warmup=1 sample.tokens=20 "$@" || return
@@ -92,7 +91,7 @@ while IFS='|' read -r needs changes; do
   done
 done <<<"$keys"
 
-# ---- A base: its keys come first, and it is looked for next to its file
+# ---- A base: its keys come first, and it is in the folder of its file
 rm -rf runs
 mkdir files
 sed /^name:/d tiny.yaml >files/first.yaml

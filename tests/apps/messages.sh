@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Bad input to the programs: an exit code, one line on stderr that says what is wrong and where, nothing half-written.
+# Bad input to the programs: an exit code, one line on stderr with the fault and its position, no temporary files.
 # Good input: plans, gradient checks, contexts and interruption.
 #   messages.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
@@ -48,12 +48,12 @@ holds 'they are told before the training' [ ! -e runs/bad ]
 prints 'the first token of the validation text takes the place of the default prompt' \
   "^samples continue from '(.)', the first token of the validation text$" train tiny.yaml name=one_line data=one_line.txt sample.tokens=5
 
-# ---- A GPU that is not there: hidden, should the machine have one
+# ---- A missing GPU, hidden if the machine has one
 CUDA_VISIBLE_DEVICES= refuse 'training on no GPU' 1 'device cuda: ' train tiny.yaml device=cuda
 CUDA_VISIBLE_DEVICES= prints 'gradient check on every device: a column for the missing one' '^gelu +[0-9]+ +[0-9.e-]+ +[0-9.e-]+ +no device$' check --op gelu
 prints 'gradient check on one device: its column alone' '^op +cases +cpu$' check --op gelu --device cpu
 
-# ---- A loss that is not finite: the step, the op and its place
+# ---- A loss that is not finite: the step, the op and its source line
 refuse 'infinite loss' 1 'step [0-9]+: the loss is -?(nan|inf): [a-z_]+ \([a-z][^ ]*:[0-9]+\): [0-9]+ of [0-9]+ elements' train tiny.yaml steps=8 lr=1e30
 refuse 'infinite validation loss' 1 'step 1: the validation loss is -?(nan|inf); the last step saved is 0' train tiny.yaml steps=1 warmup=0 lr=1e30
 verdict 'weights of which the loss is infinite are not saved' "$(ls runs/bad/checkpoints)"
@@ -88,7 +88,7 @@ run plan tiny.yaml "${short[@]}" --json
 is 'a plan warns of the model' 'warning: model.levels: with 2 levels a layer spans 4 positions, but ctx: 8 needs 3 levels' cat err
 same 'as the training does' train.err err
 prints 'a plan explains the gradients' '^The backward allocates gradients, and the update frees them' plan tiny.yaml
-# A step that cannot fit is refused before it starts, and a batch that fits is named.
+# A step that does not fit is an error before it starts, with a batch that fits.
 refuse 'a step that cannot fit' 1 'batch: 100,000,000 sequences of 16 tokens need more than the .* of memory here; the largest batch that leaves a tenth of it free is [0-9]+$' train tiny.yaml name=large batch=100000000
 holds 'nothing was begun' [ ! -e runs/large/metrics.jsonl ]
 (ulimit -v 400000; refuse 'a step that ulimit -v has no room for' 1 'need more than the [23][0-9.]+ MiB of memory here; the largest batch' train tiny.yaml name=large batch=1000000)
@@ -96,7 +96,7 @@ ranks=(plan tiny.yaml accumulation=5 --ranks 4)
 prints 'a plan of 4 ranks' 'recompute: none; one of 4 ranks, with 2 x 2 of them$' "${ranks[@]}"
 narrow 'a plan of 4 ranks'
 shows 'the bytes of the sum' '^The ranks add up [0-9.]+ KiB of gradients in f32; each sends [0-9.]+ KiB in a ring\.$'
-# sum_of KEY ARGUMENT ...: the number of this key for one way to recompute.
+# sum_of KEY ARGUMENT ...: the value of this key for one way to recompute.
 sum_of() { run "${@:2}" --json; sed -nE "s/^ *\"$1\": ([0-9.]+),?$/\1/p" out | head -1; }
 bytes=$(sum_of sum_bytes "${ranks[@]}")
 run "${ranks[@]}"
@@ -104,7 +104,7 @@ holds 'each rank sends 2 x 3 / 4 of the bytes' awk "/^The ranks/ { found = (\$5 
 is 'half of them in bf16' $((bytes / 2)) sum_of sum_bytes "${ranks[@]}" reduce_dtype=bf16
 refuse 'ranks without work' 1 'accumulation: a step of 2 micro-batches cannot be shared by 4 ranks; a new run with accumulation=4 batch=1 reads the same sequences per step$' plan tiny.yaml accumulation=2 --ranks 4
 
-# ---- A run whose context was shorter than what the model takes
+# ---- A run with a context shorter than model.ctx
 accept 'a run with a shorter context' train tiny.yaml name=shorter context=8
 prints 'its evaluation has the context of the training' ', context 8, stride 8$' eval runs/shorter
 mv out trained.out

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All programs name weights alike, and describe a text alike: NAME, NAME@best, NAME@4, a folder or a file; --format, --encoding,
-# --text-field and --label-field.
+# All programs use the same names for weights (NAME, NAME@best, NAME@4, a folder or a file) and the same options for a text (--format,
+# --encoding, --text-field and --label-field).
 #   names.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
@@ -9,7 +9,7 @@ accept 'a run with checkpoints' train tiny.yaml name=a steps=8 checkpoint_every=
 steps=$(ls runs/a/checkpoints | sed -E 's/.*-0*([0-9]+)\..*/\1/' | xargs)
 is 'the best one is not among the last' '2 4 6 8' echo "$steps"
 file=runs/a/checkpoints/step-00000002.safetensors
-# results FILE: the numbers of the last output, or the text or the files that were written, without the name of the weights.
+# results FILE: the numbers of the last output, or the written text or files, without the name of the weights.
 results() {
   if [ -d out.d ]; then cat out.d/{inspect.json,model.safetensors} 2>/dev/null | sed 's/"run": *"[^"]*"//'; else grep -oE '[0-9]+\.[0-9]{3,}' out || cat out; fi >"$1"
 }

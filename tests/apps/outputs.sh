@@ -1,4 +1,4 @@
-# For scripts that read what the programs print: programs.sh, and checks of one line each.
+# For scripts that read the output of programs: programs.sh, and checks of one line each.
 #   . outputs.sh build-folder
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/tests/apps/programs.sh" "$@"
@@ -17,7 +17,7 @@ shows() { verdict "$1" "$(grep -qE -e "$2" "${3:-out}" || instead grep -nE -e "$
 narrow() { verdict "$1: 80 columns" "$(LC_ALL=C.UTF-8 grep -nE '.{81}' out)"; }
 # same NAME FILE FILE: equal bytes.
 same() { verdict "$1" "$(cmp "$2" "$3" 2>&1)"; }
-# is NAME EXPECTED COMMAND ...: what the command prints.
+# is NAME EXPECTED COMMAND ...: the output of the command.
 is() { verdict "$1" "$("${@:3}" 2>&1 | diff - <(printf '%s\n' "$2"))"; }
 # holds NAME COMMAND ...: the command succeeds.
 holds() { verdict "$1" "$("${@:2}" >/dev/null 2>&1 || echo "fails: ${*:2}")"; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# apps/package.sh: the programs of the archive do in a bare root, which has nothing but the libraries of C and C++, what the programs of
-# the build do, with the same bytes; and what an older system has not is an error.
+# apps/package.sh: in a bare root with only the C and C++ libraries, the programs of the archive write the same bytes as the programs of the
+# build. A function that an older system lacks is an error.
 #   package.sh build-folder
-# RICCI_ROOTS: folders with other systems, such as one that `debootstrap --variant=minbase jammy` made, which are tried as well.
+# RICCI_ROOTS: folders with other systems to test, such as the result of `debootstrap --variant=minbase jammy`.
 . "$(dirname "$0")/programs.sh" "$@"
 cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 root=$(cached ricci_SOURCE_DIR)
@@ -15,7 +15,7 @@ inside=(unshare --mount --pid --fork --mount-proc)
 "${inside[@]}" --root / true 2>/dev/null || needs 'the right to change the root folder'
 : >out >err
 
-# package OPTION ...: the objects are those of this build, as compiling takes minutes.
+# package OPTION ...: reuses the objects of this build; compiling takes minutes.
 package() {
   "$root/apps/package.sh" "$folder/package" "-DCMAKE_CXX_COMPILER=$(cached CMAKE_CXX_COMPILER)" "-DRICCI_PCH=$(cached RICCI_PCH)" \
     "-DRICCI_UNITY=$(cached RICCI_UNITY)" "-DCMAKE_CXX_COMPILER_LAUNCHER=$root/tests/library/reuse.sh;$build" >out 2>err </dev/null
@@ -30,7 +30,7 @@ verdict 'and the licences of what it carries' "$(for name in LICENSE libfmt9 lib
   [ -s "$made/share/doc/ricci/$name" ] || echo $name
 done)"
 
-# A bare root: the loader and the libraries of C and C++ of this system.
+# A bare root: the loader and the C and C++ libraries of this system.
 mkdir -p bare/{lib64,lib/x86_64-linux-gnu,tmp,proc,dev}
 cp -L /lib64/ld-linux-x86-64.so.2 bare/lib64
 for library in libc.so.6 libm.so.6 libstdc++.so.6 libgcc_s.so.1; do cp -L "$(g++ -print-file-name=$library)" bare/lib/x86_64-linux-gnu; done
@@ -44,7 +44,7 @@ commands=(
   'eval runs/one --json'
 )
 for command in "${commands[@]}"; do accept "here: $command" $command; done
-# The header of shards notes which files they were made of.
+# The header of shards lists their source files.
 outcome() { sha256sum runs/one/model.safetensors words.json hf/model.safetensors && tail -qc +129 shards/shard-*.tokens | sha256sum; }
 outcome >expected
 : >out

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Where runs, texts and the cache lie, and how a run file and keys are given.
+# Locations of runs, texts and the cache, and the forms of run files and keys.
 #   places.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
@@ -78,7 +78,7 @@ done
 mkdir -m 1777 shared_cache && RICCI_CACHE=$PWD/shared_cache accept 'a cache that is shared' train tiny.yaml name=shared
 is 'keeps its rights, and others can read it' '1777 755 755 644' eval 'echo $(stat -c %a shared_cache shared_cache/* shared_cache/*/shard-00000.tokens)'
 
-# ---- Every program takes the name of a run for its folder, and no exception of C++ reaches a user
+# ---- Every program accepts a run name for its folder, and no C++ exception reaches a user
 cd elsewhere && mkdir -p runs && cp -r ../runs/named runs/ && cp ../{text.txt,tiny.yaml} . || exit 1
 while read -r words; do
   for name in named runs/named; do

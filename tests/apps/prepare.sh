@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Prepared corpora: ricci prepare, and ricci train on a shuffled mixture of two of them. Killed at drawn moments and started again each
-# time they leave the bytes of uninterrupted ones (hostile/kills.sh kills other feeds). Shards and inputs that are wrong end in one line.
+# Prepared corpora: ricci prepare, and ricci train on a shuffled mixture of two of them. Killed at random moments and restarted, they
+# write the bytes of uninterrupted ones (hostile/kills.sh kills other feeds). Wrong shards and inputs give one line.
 #   prepare.sh build-folder [kills] [seed]
 . "$(dirname "$0")/outputs.sh" "$@"
 kills=${2:-$(few_or_all 2 20)}
 RANDOM=${3:-1}
 
-# killed NAME COMMAND ...: every start but the last is killed before it can do its share of the calls that a whole run makes.
+# killed NAME COMMAND ...: every start except the last is killed before its share of the calls of a complete run.
 killed() {
   local name=$1 kill share survived=
   shift
@@ -19,7 +19,7 @@ killed() {
   accept "$name: the last start runs to the end" "$@"
 }
 
-# ---- A corpus in several formats, with documents of all lengths
+# ---- A corpus in multiple formats, with documents of all lengths
 mkdir corpus
 for ((i = 1; i <= 900; ++i)); do echo "document $i says $((i * i * 7919 % 100003)) and $((i * 31 % 17))"; done >lines.txt
 for ((i = 0; i < 9; ++i)); do sed -n "$((i * 100 + 1)),$((i * 100 + 100))p" lines.txt >corpus/part$i.txt; done
@@ -80,7 +80,7 @@ for name in file labelled; do holds "have none: $name" eval "! grep -q behind $n
 
 # ---- Ids of two bytes without a header, as nanoGPT's train.bin
 accept 'a tokenizer' tokenize train lines.txt --vocab 300 -o bpe.json
-next=$(sed -E 's/.*, ([0-9]+) tokens/\1/' out)  # an id that the model does not know
+next=$(sed -E 's/.*, ([0-9]+) tokens/\1/' out)  # an id outside the vocabulary
 sed -i 's/"added_tokens":\[/&{"id":'"$next"',"content":"<added>","special":true}/' bpe.json
 "$build/ricci-tokenize" encode lines.txt --tokenizer bpe.json --u16 >train.bin
 accept 'its ids' prepare train.bin --format u16 --tokenizer bpe.json --output ids
@@ -89,7 +89,7 @@ verdict 'are the same shards' "$(cmp <(tail -c +129 ids/shard-00000.tokens) <(ta
 accept 'which are trained on' train tiny.yaml name=ids data=ids validation=same
 refuse 'without the option' 1 "train\.bin: byte [0-9]+ .*nanoGPT's train.bin, which ricci prepare --format u16 reads" train tiny.yaml data=train.bin tokenizer=bpe model.vocab=300
 refuse 'an id outside of the vocabulary' 1 'train\.bin: id [0-9]+ at byte [0-9]+ is outside the vocabulary of 256' prepare train.bin --format u16 --tokenizer byte --output bad_ids
-# What is not ids of two bytes: numbers of 4 or 8 bytes, the higher byte first, NumPy's files, shards of llm.c, a text.
+# Not ids of two bytes: numbers of 4 or 8 bytes, the higher byte first, NumPy's files, shards of llm.c, a text.
 write() { perl -e 'binmode STDOUT; print "'"$2"'", pack("'"$3"'", map { $_ * 7 % 290 + 1 } 1..99)' >"$1"; }
 head -c 200 lines.txt >text.bin
 while IFS='|' read -r file start form kind; do
@@ -119,7 +119,7 @@ for words in '--documents line' '--eos line' '--encoding latin-1'; do
 done
 refuse 'no tokenizer' 1 '--format u16: needs --tokenizer FILE, the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids
 
-# ---- Documents with a mask: the prepared ones train the same model as the file
+# ---- Documents with a mask: prepared, they train the same model as the file
 awk '{ printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%s\"}, {\"role\": \"assistant\", \"content\": \"%d\"}]}\n", $0, NR % 7 }' lines.txt | head -300 >talks.jsonl
 awk '{ printf "{\"prompt\": \"%s\", \"answer\": \"%d\"}\n", $0, NR % 7 }' lines.txt | head -300 >pairs.jsonl
 accept 'markers of chat' tokenize train lines.txt --vocab 300 --special '<|im_start|>' --special '<|im_end|>' -o marked.json
@@ -146,7 +146,7 @@ refuse 'messages without markers' 1 '--tokenizer: messages needs a tokenizer fil
 refuse 'an end of messages' 1 '--eos: the template of messages has its own end tokens' prepare talks.jsonl --format messages --tokenizer marked.json --eos document --output bad_talks
 refuse 'a template of other lines' 1 '--chat: is for messages, not for pairs' prepare pairs.jsonl --format pairs --chat chatml --output bad_talks
 
-# ---- What is wrong, in one line
+# ---- Errors, in one line
 refuse 'shards of one document are not split' 1 'file: a training fraction of 0\.9 leaves no documents for training or validation; set validation=\.\.\.' train tiny.yaml data=file
 shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: has 2 entries, expected 1 \(one for each entry of data\)' "${shuffled[@]}" data=whole weights='[1, 2]'

@@ -1,5 +1,5 @@
-// Golden values of an independent implementation (tests/golden/reference.py): logits, loss and every gradient. tests/golden/stored.py says
-// how the files of the cases belong together.
+// Golden values of an independent implementation (tests/golden/reference.py): logits, loss and every gradient. tests/golden/stored.py
+// describes the files of the cases.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,11 +1,11 @@
-# For scripts that test the programs: a scratch folder to work in, a small run file, and what is expected of a call.
+# For scripts that test the programs: a scratch folder, a small run file, and expectations of calls.
 #   . programs.sh build-folder
 set -u
 export LC_ALL=C
 build=$(cd "${1:?build folder}" && pwd) || exit 1
 folder=$(mktemp -d) || exit 1
 background=
-# A copy of this shell that a signal ends before it has become another program runs the trap, too: it must leave the folder alone.
+# A copy of this shell that a signal ends before exec also runs the trap. It must keep the folder.
 trap '[ "$BASHPID" != $$ ] || { [ -z "$background" ] || kill -KILL "$background"; rm -rf "$folder"; }' EXIT
 cd "$folder" || exit 1
 export XDG_CACHE_HOME=$folder/cache RICCI_DATA=$folder/data
@@ -19,22 +19,22 @@ verdict() {
   failures=$((failures + 1))
 }
 
-# instead COMMAND: a fault to read, what the command prints, also where that is nothing. shown FILE ...: the files, also missing ones.
+# instead COMMAND: a readable fault, the output of the command, even if empty. shown FILE ...: the files, even missing ones.
 instead() {
   echo 'there is:'
   "$@"
 }
 shown() { instead cat "$@"; }
 
-# needs WHAT: ends a script that cannot run here. ctest counts it as skipped, unless something has failed before.
+# needs WHAT: ends a script that cannot run here. ctest counts it as skipped, unless a test has failed before.
 needs() {
   [ $failures = 0 ] || exit 1
   echo "skipped: needs $1"
   exit 77
 }
 
-# find_launcher: the array `launcher` starts programs of this build as several processes. Two MPIs can be installed, and the programs need
-# the mpirun of theirs.
+# find_launcher: the array `launcher` starts programs of this build as multiple processes. Two MPIs can be installed, and the programs need
+# the mpirun of their MPI.
 find_launcher() {
   local name
   case $("$build/ricci-train" --version) in *'Open MPI'*) name=openmpi ;; *MPICH*) name=mpich ;; *) needs MPI ;; esac
@@ -43,15 +43,15 @@ find_launcher() {
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 }
 
-# True in the long test run (tests/run.sh --all), in which a script may try every case instead of some. few_or_all FEW ALL: a number.
+# True in the long test run (tests/run.sh --all): a script can then try all cases instead of some. few_or_all FEW ALL: a number.
 everything() { [ -n "${RICCI_TEST_ALL:-}" ]; }
 few_or_all() { if everything; then echo "$2"; else echo "$1"; fi; }
 
-# Every call of a program is bounded: seconds of processor time, ten times as many of waiting, and mebibytes of memory. as_user: a command
-# in front of it.
+# Limits of every program call: seconds of processor time, ten times that for waiting, and mebibytes of memory. as_user: a command before
+# it.
 seconds=60 mebibytes=1024 as_user=()
 
-# run PROGRAM ARGUMENT ...: stdout to the file out, stderr to err; the exit code is that of ricci-PROGRAM.
+# run PROGRAM ARGUMENT ...: stdout to the file out, stderr to err; returns the exit code of ricci-PROGRAM.
 run() { "${as_user[@]}" "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
 
 # start PROGRAM ARGUMENT ...: the same beside the script, as process $background; to the files background.out and background.err.
@@ -111,13 +111,13 @@ accept() {
   verdict "$1" "$fault"
 }
 
-# tree FOLDER: its files with checksums, without what differs between two runs.
+# tree FOLDER: its files with checksums, without differences between two runs.
 tree() {
   (cd "$1" && find . -type f ! -name metrics.jsonl ! -name 'events.out.*' -exec sha1sum {} + | sort -k 2
     for file in runs/*/metrics.jsonl; do [ ! -e "$file" ] || echo "$(sed -E 's/,"tokens_per_s.*//' "$file" | sha1sum | cut -c -40)  $file"; done)
 }
 
-# header FILE, tensors FILE: the two parts of a safetensors file. trained FILE KEY: the value that it was trained with, given or not.
+# header FILE, tensors FILE: the two parts of a safetensors file. trained FILE KEY: the value in training, given or not.
 header() { head -c $((8 + $(od -An -tu8 -N8 "$1"))) "$1" | tail -c +9; }
 tensors() { tail -c +$((9 + $(od -An -tu8 -N8 "$1"))) "$1"; }
 trained() { header "$1" | grep -oP "(\\\\n|\") *\Q${2#model.}\E: \K(\\\\\"|[^\\\\])*" | head -1 | tr -d '\\'; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The puzzles of apps/tour: without its solution each fails with the line that its text promises, with it each passes.
+# The puzzles of apps/tour: without its solution each fails with the line in its text, with it each passes.
 #   puzzles.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 
@@ -15,7 +15,7 @@ for file in "$root"/apps/tour/puzzles/*.cu; do
   promised=$(sed -n 's|^// Unsolved: ||p' "$file")
   holds "$name has at most 80 lines" [ "$(wc -l <"$file")" -le 80 ]
   holds 'and promises a message' [ "$(wc -l <<<"$promised")" = 1 -a ${#promised} -ge 15 ]
-  # Messages name a file as the compiler was given it; the promise leaves its folder out.
+  # Messages contain the path that the compiler got; the text omits the folder.
   is 'which is that of its hole' 1 eval 'sed -nE "/^puzzle $((10#${name%%_*})), /{ s|[^ ]*apps/tour/puzzles/||g; p }" puzzles | grep -cF -- "$promised"'
 done
 run puzzles-solved 3

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# A training on several ranks, started by mpirun: the losses of one process, the same bytes at each repetition and after each kill, and the
-# line that each failure ends with. models/training/ranks_test.cpp has the families, mixers and dtypes.
+# Training on multiple ranks, started by mpirun: the losses of one process, the same bytes at each repetition and after each kill, and one
+# line at each failure. models/training/ranks_test.cpp tests the families, mixers and dtypes.
 #   ranks.sh build-folder [signals in long steps]
 . "$(dirname "$0")/programs.sh" "$@"
 tries=${2:-$(few_or_all 1 12)}
 find_launcher
-export TERM=xterm  # its output is a file all the same
+export TERM=xterm  # although its output is a file
 
-# begin N ARGUMENT ...: ricci train on N ranks. first: a command in front of rank 0. finish: its exit code, 124 if it hangs; its output in
-# out, in err its own lines and warnings.
+# begin N ARGUMENT ...: ricci train on N ranks. first: a command before rank 0. finish: its exit code, 124 if it hangs; its output is in
+# out, its lines and warnings in err.
 first=()
 begin() {
   local train=("$build/ricci-train" "${@:2}")
@@ -24,7 +24,7 @@ finish() {
   return $code
 }
 together() { begin "$@" && finish; }
-# The processes of this script, or of one of its sections: those that work in its folder.
+# The processes in the folder of this script or of one of its sections.
 ours() { for pid in $(pgrep -x ricci-train); do [ "$(readlink "/proc/$pid/cwd")" = "$PWD" ] && echo "$pid"; done; }
 nobody_left() { await '[ -z "$(ours)" ]'; }
 pid_of() { for pid in $(ours); do tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qxE "(OMPI_COMM_WORLD_RANK|PMI_RANK)=$1" && echo "$pid"; done; }
@@ -62,8 +62,8 @@ near() {
     END { if (NR < 4) print NR " steps" }' | head -3)"
 }
 
-# Steps of 8 micro-batches, which 3 ranks share unevenly, with dropout and a clip that acts. The learning rate is high enough for the 50
-# steps to learn the text, so that a wrong gradient is seen in the losses.
+# Steps of 8 micro-batches, unevenly shared by 3 ranks, with dropout and an active clip. The learning rate is high enough to learn the text
+# in 50 steps, so a wrong gradient changes the losses.
 cat >eight.yaml <<'END'
 name: bad
 model: {d: 16, layers: 2, heads: 2, ctx: 16, dropout: 0.1}
@@ -81,12 +81,12 @@ log_every: 1
 sample: {tokens: 0}
 END
 
-# A run that is long. steps_of NAME; reaches NAME STEPS.
+# A long run. steps_of NAME; reaches NAME STEPS.
 long=(eight.yaml model.layers=1 steps=20000 schedule_steps=20000 eval_every=0 checkpoint_every=7 keep_checkpoints=2)
 steps_of() { [ -f "runs/$1/metrics.jsonl" ] && wc -l <"runs/$1/metrics.jsonl" || echo 0; }
 reaches() { await "[ \$(steps_of $1) -ge $2 ] || ! kill -0 $background 2>/dev/null"; }
 
-# apart SECTION: starts a function in a folder of its own, because most of the time of a section is waiting. told SECTION: its end.
+# apart SECTION: starts a function in its own folder (a section mostly waits). told SECTION: its end.
 declare -A section=()
 apart() {
   (mkdir "$1" && cp text.txt eight.yaml "$1" && cd "$1" && "$1" && exit $((failures > 0))) >"$1.txt" &
@@ -97,8 +97,8 @@ told() {
   cat "$1.txt"
 }
 
-# A rank that is stopped between two steps, when it writes a record: the others wait for seconds. There are no saves, because the ranks wait
-# for those of rank 0 without a limit.
+# A rank is stopped between two steps, when it writes a record: the others wait for seconds. Nothing is saved: the ranks wait for rank 0's
+# saves without a limit.
 stopped() {
   first=(env 'RICCI_SIGNAL_AT=19 300' "LD_PRELOAD=$build/libricci-signal-at.so")
   begin 3 "${long[@]}" name=stopped rank_timeout=3 checkpoint_every=0
@@ -144,7 +144,7 @@ sums() {
   near 'ends at the same step' patient-3 patient 1e-3 1
   trains 'samples on the way' 2 eight.yaml name=samples-2 sample.tokens=5 sample.every=3
   same 'change nothing' f32-2 samples-2
-  # The plan knows the memory: it differs by at most 5%.
+  # The planned memory differs by at most 5%.
   large=(eight.yaml model.layers=4 model.d=192 model.ctx=64 steps=2 checkpoint_every=0 eval_batches=1)
   trains 'a larger model on 3 ranks' 3 "${large[@]}" name=large
   run plan "${large[@]}" --ranks 3 --json
@@ -171,7 +171,7 @@ ends() {
   finish
   ends_with 'rank 0 cannot write any more' $? 'rank 0 on [^ ]+: step [0-9]+: .*runs/full.*File too large.*'
 
-  # Another number of ranks continues after a kill.
+  # A different number of ranks continues after a kill.
   first=(env 'RICCI_SIGNAL_AT=9 300' "LD_PRELOAD=$build/libricci-signal-at.so")
   begin 4 eight.yaml name=parts steps=40 schedule_steps=50
   first=()
@@ -183,8 +183,8 @@ ends() {
   near 'have the losses of one process' parts whole 1e-5 1e-3
 }
 
-# A rank is killed, or all are, and as many ranks continue: rank 0 at a drawn call that changes files, the last one or all when steps were
-# taken.
+# A rank is killed, or all are, and the same number of ranks continues: rank 0 at a random call that changes files, the last one or all
+# after some steps.
 kills() {
   RANDOM=1
   local steps=$(few_or_all 60 300) kills=$(few_or_all 3 24) hits=0 i taken code
@@ -210,7 +210,7 @@ kills() {
   same 'has the same bytes' unkilled killed
 }
 
-# Steps of two seconds. A request ends a run of several ranks after the step, however long that takes; nothing is lost, by a kill neither.
+# Steps of two seconds. A request ends a run of multiple ranks after the step, even a long one. Nothing is lost, even by a kill.
 long_steps() {
   RANDOM=1
   local slow=(eight.yaml model.ctx=256 model.d=64 batch=1 accumulation=2 eval_every=0 checkpoint_every=1 steps=3 name=slow)
@@ -245,14 +245,14 @@ apart sums
 apart ends
 apart long_steps
 
-# ---- Refused
+# ---- Errors
 refuses 'a NaN' 3 'rank 0 on [^ ]+: step [0-9]+: (the loss|the gradient) is .*: [a-z_]+ \([^ ]+:[0-9]+\): [0-9]+ of [0-9]+ elements.*' eight.yaml name=nan lr=1e38 clip=0 schedule=constant
 refuses 'too few micro-batches' 4 'accumulation: a step of 1 micro-batch cannot be shared by 4 ranks; a new run with accumulation=4 batch=3 reads the same sequences per step' \
   eight.yaml accumulation=1 batch=12
 refuses 'a mistake is told once' 3 'lr: -1, expected .*' eight.yaml lr=-1
 refuses 'a word that is no option, too' 3 '.*--nonsense.*' --nonsense
 
-# Rank 0 sends an absolute path; this one leads every process to its own folder.
+# Rank 0 sends an absolute path; this path leads every process to its own folder.
 mkdir other && sed 's/the/a/' text.txt >other/text.txt && cp eight.yaml other
 first=(env -C other)
 refuses 'rank 0 has another text' 2 'rank 1 on [^ ]+: text [0-9a-f]{16}, rank 0 on [^ ]+: [0-9a-f]{16}' eight.yaml name=texts data=/proc/self/cwd/text.txt

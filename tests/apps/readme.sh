@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Every command of README.md and of the README.md of each room, word for word and in their order, in a fresh folder: the lines of shell
-# blocks, and what starts with build/ between backticks. Then their run files. What a reader has (texts, a GPT-2, runs to compare) is made
-# here in small. The programs are called through functions that shorten the work: a few steps, small benchmarks.
-# The first two commands are left to those who run them: tests/run.sh runs this test.
+# Every command of all README.md files, word for word and in order, in a fresh folder: the lines of shell blocks, and code in backticks that
+# starts with build/. Then their run files. The reader's files (texts, a GPT-2, runs to compare) are made here in small. Functions shorten
+# the work of the programs: a few steps, small benchmarks. The first two commands are not run: tests/run.sh runs this test.
 #   readme.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 mapfile -t pages < <(echo "$root/README.md" && find "$root"/{core,cuda,autograd,ops,models,data,apps,tests} -name README.md | sort)
@@ -12,7 +11,7 @@ ln -s "$build" build
 ln -s "$root/apps" apps
 : >out >err
 
-# ---- What a reader has
+# ---- The reader's files
 mkdir -p path/to corpora/tinyshakespeare corpora/wikitext-2 corpus
 (cd "$root" && cat "${pages[@]}" core/*.h autograd/*.h models/*.h) >my.txt
 { for _ in {1..40}; do printf 'ROMEO:\nBut soft, what light?\n\nJULIET:\nAy me! 40 - &c.\n\n'; done; head -c 20000 my.txt; } >corpora/tinyshakespeare/input.txt
@@ -60,7 +59,7 @@ analyze() {
 build/ricci() { case ${1:-} in train | compare | bench | analyze) "$@" ;; *) command build/ricci "$@" ;; esac; }
 
 # ---- The commands
-# A pipe fails where any of its programs does.
+# A pipe fails if any of its programs does.
 set -o pipefail
 commands=0
 while IFS= read -r line; do

@@ -1,19 +1,17 @@
-// To be preloaded into a program (LD_PRELOAD): something happens to it at a moment that does not depend on the clock, which is the n-th
-// of its calls of the system.
-//   RICCI_SIGNAL_AT="9 57"       SIGKILL instead of the 57th call that changes files; of a write the first half of the bytes is written.
+// Preloaded into a program (LD_PRELOAD), it causes an event at the n-th system call, independent of the clock.
+//   RICCI_SIGNAL_AT="9 57"       SIGKILL instead of the 57th call that changes files; a write first writes half of its bytes.
 //                                Such calls are write beyond stderr, fsync, ftruncate, rename, unlink, mkdir, open with O_CREAT, and their
-//                                forms with a folder or a position (renameat, pwrite, fdatasync), which count under the same names
+//                                forms with a folder or a position (renameat, pwrite, fdatasync), under the same names
 //   RICCI_SIGNAL_AT="2 57"       SIGINT before the 57th call, which then takes place
 //   RICCI_CALLS=path             at the end these calls are written there, one in a line: the name and the paths
 //   RICCI_FAULT="read 3 EIO"     the 3rd call of a kind fails with this error. "3+": so does every later one. The kinds are below.
 //                                Instead of an error: die (SIGKILL; half a write), short (half the bytes are read or written),
-//                                ignored (a write that fails and is taken for a success)
-//                                "enter" is the opening of a folder that was just made. Calls before main do not count: nothing could
-//                                answer
+//                                ignored (a write fails and reports success).
+//                                "enter" is the opening of a folder that was just made. Calls before main are not counted
 //   RICCI_FAULT_MET=path         a file that is made when the fault occurs
-//   RICCI_PLANTED=no_sync        the program behaves as one with a bug: files are not synced; no_folder_sync: folders are not;
-//                                late_sync: files are synced after the next renaming
-// What is on the disk changes at these calls only, so that a kill at any time leaves what a kill at one of them leaves.
+//   RICCI_PLANTED=no_sync        a planted bug: files are not synced; no_folder_sync: folders are not; late_sync: files are synced after the
+//                                next renaming
+// The disk changes only at these calls, so a kill at any time leaves the files of a kill at one of them.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -39,7 +37,7 @@ extern "C" void* __libc_malloc(size_t bytes);
 
 namespace {
 
-// ---- The fault of RICCI_FAULT: which call of which kind meets which error
+// ---- The fault of RICCI_FAULT: an error at a call of a kind
 enum Kind {
   kOpen,
   kEnter,
@@ -98,7 +96,7 @@ int fault_now(Kind kind) {
   return fault_way;
 }
 
-// The caller is the program itself or the C++ library: others crash where they get no memory, which no program can mend.
+// The caller is the program itself or the C++ library. Other libraries crash without memory.
 bool is_ours(void* caller) {
   Dl_info place = {};
   if (!is_in_main || (fault_kind != kMalloc && fault_kind != kArena) || !::dladdr(caller, &place)) return false;
@@ -107,7 +105,7 @@ bool is_ours(void* caller) {
   return name.find("ricci") != name.npos || name.starts_with("libstdc++");
 }
 
-// True: the call fails, and errno is set.
+// True if the call fails, with errno set.
 bool fails(Kind kind) {
   const int way = fault_now(kind);
   if (way == kDie) ::raise(SIGKILL);
@@ -124,14 +122,14 @@ struct Calls {
   size_t at = 0;
   const char* const path = std::getenv("RICCI_CALLS");
   const std::string planted = std::getenv("RICCI_PLANTED") ? std::getenv("RICCI_PLANTED") : "";
-  std::vector<int> late;  // descriptors that a planted bug has yet to sync
+  std::vector<int> late;  // descriptors that a planted bug syncs later
   Calls() {
     if (const char* text = std::getenv("RICCI_SIGNAL_AT")) std::sscanf(text, "%d %zu", &signal, &at);
   }
 };
 
 Calls& calls() {
-  static Calls& all = *new Calls;  // outlives every destructor that still writes
+  static Calls& all = *new Calls;  // outlives all destructors that write
   return all;
 }
 
@@ -147,7 +145,7 @@ std::string path_of(int folder, const char* name) {
   return std::string(::getcwd(here, sizeof here) ? here : "") + "/" + name;
 }
 
-// Notes a call; returns the signal that it is to be met with, or 0.
+// Notes a call; returns its signal, or 0.
 template <class... Paths> int signal_now(const char* name, const Paths&... paths) {
   Calls& c = calls();
   const std::lock_guard lock(c.mutex);
@@ -298,7 +296,7 @@ void* mmap(void* at, size_t bytes, int rights, int flags, int file, off_t from) 
   return real<void*(void*, size_t, int, int, int, off_t)>("mmap")(at, bytes, rights, flags, file, from);
 }
 int flock(int file, int operation) noexcept { return fails(kLock) ? -1 : real<int(int, int)>("flock")(file, operation); }
-// Linux closes a file also where it returns an error.
+// Linux closes a file even if it returns an error.
 int close(int file) {
   const bool failed = fails(kClose);
   const int error = errno, result = real<int(int)>("close")(file);
@@ -325,7 +323,7 @@ int __libc_start_main(Main* main, int count, char** words, void (*begin)(), void
   return start(counted_main, count, words, begin, end, unload, stack);
 }
 
-// Programs and libraries that are compiled for large files call the names with 64 at their ends.
+// Programs and libraries for large files call the names that end with 64.
 #define ALSO_64(name) extern decltype(name) name##_large asm(#name "64") __attribute__((alias(#name)))
 ALSO_64(open);
 ALSO_64(openat);

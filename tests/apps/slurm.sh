@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# configs/slurm.sh with stubs in the place of mpirun and scontrol: its exit code is that of the training, and the job is put into the queue
-# again after a failure and after the signal of the end of its time.
+# configs/slurm.sh with stubs of mpirun and scontrol: it returns the exit code of training, and the job returns to the queue after a failure
+# and after the signal at the end of its time.
 #   slurm.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 mkdir stubs
 printf '#!/bin/sh\necho "$@" >>queue\n' >stubs/scontrol
-# trains_as SCRIPT: in the place of mpirun.
+# trains_as SCRIPT: a stub of mpirun.
 trains_as() { printf '#!/bin/bash\n%s\n' "$1" >stubs/mpirun && chmod +x stubs/*; }
 # job NAME CODE QUEUE [RESTARTS]: the exit code, and the calls of scontrol.
 job() {
@@ -20,7 +20,8 @@ job 'a training that ends' 0 ''
 trains_as 'exit 7'
 job 'a failure is tried again' 7 'requeue 5' 19
 job 'and after 20 times it is one' 7 '' 20
-# The signal of Slurm reaches the script, which passes it on. The training ends with the code of an interruption, or with 0 after its last step.
+# Slurm's signal reaches the script, and the script forwards it. Training ends with the code of an interruption, or with 0 after its last
+# step.
 waits='trap "sleep 0.3; exit CODE" USR1; sleep 0.5; kill -USR1 $PPID; for i in {1..100}; do sleep 0.1; done; exit 9'
 trains_as "${waits/CODE/138}"
 job 'the end of its time' 138 'requeue 5' 20

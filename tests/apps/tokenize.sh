@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# ricci tokenize: vocabularies from texts, lines of JSON in and out, errors in one line; and runs that are trained with them.
+# ricci tokenize: vocabularies from texts, JSON lines in and out, errors in one line, and runs trained with the vocabularies.
 #   tokenize.sh build-folder
 . "$(dirname "$0")/outputs.sh" "$@"
 small=$root/tests/data/tokenizers/small
 
-# given NAME INPUT EXPECTED ARGUMENT ...: what ricci tokenize writes for an input on stdin.
+# given NAME INPUT EXPECTED ARGUMENT ...: the output of ricci tokenize for an input on stdin.
 given() {
   printf "$2" | "$build/ricci-tokenize" "${@:4}" >out 2>err
   verdict "$1" "$([ "$(cat out; echo .)" = "$(printf "$3"; echo .)" ] || echo "expected $3")"
@@ -36,7 +36,7 @@ given 'bytes are their own ids' 'ab c' '97 98 32 99 \n' encode --tokenizer byte
 printf 'caf\xe9\n' >latin1.txt
 refuse 'text that is not UTF-8' 1 'latin1\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text' tokenize train latin1.txt --kind word
 
-# The texts of JSONL, TSV and archives, and not their quotes, names and tabs.
+# The texts of JSONL, TSV and archives, without quotes, names and tabs.
 awk '{ printf "{\"label\": %d, \"text\": \"%s\"}\n", NR % 2, $0 }' text.txt >lines.jsonl
 awk '{ printf "%d\t%s\r\n\r\n", NR % 2, $0 }' text.txt >lines.tsv
 mkdir members && awk '{ printf "%s", $0 >("members/" 1000 + NR ".txt") }' text.txt
@@ -48,7 +48,7 @@ for texts in lines.jsonl.gz lines.tsv 'lines.tsv --text-field 2' members members
   same 'gives the same tokenizer' jsonl.json other.json
   accept 'count them' tokenize count $texts --tokenizer jsonl.json
   counted=$(sed 's/.*: \([0-9]* tokens, [0-9]* bytes\).*/\1/' out)
-  case $texts in members*) ends=59 ;; *) ends=0 ;; esac  # a line end keeps each file from the next
+  case $texts in members*) ends=59 ;; *) ends=0 ;; esac  # a line end separates files
   : "${first_count:=$counted}"
   read -r tokens _ text_bytes _ <<<"$first_count"
   is 'as many as in JSONL' "$((tokens + ends)) tokens, $((text_bytes + ends)) bytes" echo "$counted"
@@ -67,7 +67,7 @@ refuse 'encode them' 1 '--format: the command chat encodes messages' tokenize en
 refuse 'conversations as texts' 1 'talk\.jsonl:1: has no text "text"; format messages reads conversations' tokenize train talk.jsonl --vocab 300
 refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is a pipe, expected a file or folder; a text is read more than once, so write it to a file first' tokenize count <(cat text.txt) --tokenizer byte
 
-# Every kind of tokenizer with every option of its training: another vocabulary, or an error that names the option.
+# Every kind of tokenizer with every option of its training: a different vocabulary, or an error that names the option.
 declare -A size=([bpe]='--vocab 290')
 for kind in char byte word bpe; do
   accept "a vocabulary of kind $kind" tokenize train text.txt --kind $kind ${size[$kind]:-} -o kind.json
@@ -120,7 +120,7 @@ is 'a line is answered before the next is there' '{"ids":[65]}' cat answers
 exec 7>&-
 ended
 
-# ---- Input that cannot be
+# ---- Wrong input
 refuse_input 'no JSON' '{"text": "a"}\n{"text": \n' 'line 2: JSON: not JSON: fault at byte [0-9]+ of 9' encode --tokenizer "$small/gpt2.json" --jsonl
 is 'each line is answered' $'{"ids":[65]}\n{"error":"line 2: JSON: not JSON' sed 's/JSON: fault.*/JSON/' out
 accept 'characters' tokenize train text.txt --kind char -o char.json

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Calls of the system that fail: of each kind of call, one meets an error, an interruption, half a read or write, or the end of the
-# program. The program then says so in one line with a code other than 0, or it does without and ends with the right bytes. The files of
-# before are intact, nothing is left over, and a later call ends with the bytes of a call without faults.
+# System calls that fail: of each kind of call, one gets an error, an interruption, half a read or write, or the end of the program. The
+# program then prints one line and a code other than 0, or it does not need the call and ends with the correct bytes. The earlier files are
+# intact, no temporary files remain, and a later call ends with the bytes of a call without faults.
 #   faults.sh build-folder [--all [name ...]]
-# Without --all each fault of each kind of call is tried once, at a drawn call of one of the programs, which take turns, but not of
-# ricci compare, which is slow. With it, every call is tried, of all programs or the named ones, as many programs at a time as there are
-# processors. That takes an hour, so with RICCI_TEST_ALL the distance from one call to the next grows by a half. There are thousands of
-# allocations: with --all, too, the distance between these grows, by an eighth.
+# Without --all each fault of each kind of call is tried once, at a random call of one of the programs in turn, except ricci compare, which
+# is slow. With --all, every call of all programs or of the named ones is tried, one program per processor at a time. That takes an hour, so
+# with RICCI_TEST_ALL the distance from one call to the next grows by a half. Allocations are thousands, so their distance grows by an
+# eighth even with --all.
 programs='train resume shards prepare tokenize import export gguf compare plot'
 if [ $# = 1 ] && [ -n "${RICCI_TEST_ALL:-}" ]; then set -- "$1" --some; fi
 if [ $# -gt 1 ] && [ $# != 3 ]; then
@@ -21,7 +21,7 @@ RANDOM=1
 export TMPDIR=$folder/tmp OMP_NUM_THREADS=1
 mkdir tmp work
 
-# ---- What is called, in a folder of files that were made before
+# ---- The commands, in a folder with earlier files
 declare -A commands=(
   [train]='train tiny.yaml name=new steps=3 checkpoint_every=1 keep_checkpoints=2'
   [resume]='train tiny.yaml name=old steps=4 checkpoint_every=1 keep_checkpoints=1'
@@ -54,8 +54,8 @@ cd ..
 mv work before
 commands[resume]+=' tokenizer=bpe model.vocab=264'
 
-# The number of lines on stderr, without those that a comparison copies from its trainings, and its warnings: they give the reason before it
-# names the run. A training that does without its cache says so first.
+# The number of lines on stderr, without lines that a comparison copies from its training runs, and without warnings: they give the reason
+# before the comparison names the run. A training run without its cache prints that first.
 told() {
   if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|[0-9,]+ tokens to train|step [0-9]|saved after|ricci train: |warning: )' err; else grep -vcE '^warning: .*; the text is not cached' err; fi
 }
@@ -74,16 +74,16 @@ faulty() {
 }
 again() { (cd work && "$build/ricci-bounded" 60 2048 "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null); }
 unfinished() { find work cache tmp -name '.*.tmp-*' -o -path 'tmp/?*'; for store in cache/ricci/*; do [ ! -d "$store" ] || [ -e "$store/shard-00000.tokens" ] || [ -e "$store/text" ] || echo "$store"; done; }
-# The earlier files that are neither as they were nor as they are to be; the file now lists how they are.
+# The earlier files that are neither old nor new; the file `now` lists their state.
 spoilt() {
   awk -v files=1 'FILENAME == "now" { now[$2] = $1; next } FILENAME == "expected" { after[$2] = $1; next }
     now[$2] != $1 && now[$2] != after[$2] && $2 !~ /metrics.jsonl/ { print $2 }' now expected original
 }
 
-# fault_of KIND AT WAY: what is wrong after a call that met a fault, in lines; nothing: it held.
+# fault_of KIND AT WAY: the errors after a call with a fault, one per line.
 fault_of() {
   local left first=$(head -1 err) may_leave=
-  # A killed program cleans nothing up, nor does one that can remove, list or open nothing: then the next call does.
+  # After a kill, or without removing, listing or opening files, a program cannot clean up: then the next call does.
   case "$3 $1 $2" in die* | *unlink* | *list*+ | *open*+) may_leave=1 ;; esac
   tree work >now
   if [ $code = 0 ]; then
@@ -108,7 +108,7 @@ fault_of() {
   [ -z "$left" ] || echo "later left over: $left (first: $first)"
 }
 
-# attempt KIND AT WAY: false where there is no such call any more.
+# attempt KIND AT WAY: false if no such call is left.
 attempt() {
   local fault
   faulty "$@" || return 1
@@ -130,11 +130,11 @@ each_call() {
     done
   done
 }
-# one_call KIND WAY: a drawn call of that kind fails, once or from there on. False: the program has no such call.
+# one_call KIND WAY: a random call of that kind fails, once or from there on. False if the program has no such call.
 one_call() {
   local at=$((1 + RANDOM % 12)) stays=
   case $2 in EINTR | die) ;; *) [ $((RANDOM % 2)) = 0 ] || stays=+ ;; esac
-  [ "$1" != malloc ] || at=1 # the first is before anything could catch its error
+  [ "$1" != malloc ] || at=1 # the first comes before its error could be caught
   while [ $at -gt 0 ]; do
     attempt "$1" $at$stays "$2" && return
     at=$((at / 3))
@@ -142,8 +142,8 @@ one_call() {
   return 1
 }
 
-# out_of_order: from the calls that change files, what a power failure could lose: a file that is renamed before it is synced, a name whose
-# folder is never synced, a file that is removed before the name of its successor is on the disk.
+# out_of_order: the losses at a power failure, from the calls that change files: a file is renamed before it is synced, a folder is never
+# synced after a new name, a file is removed before the name of its successor is on the disk.
 out_of_order() {
   awk '
     function folder(path) { sub("/[^/]*$", "", path); return path }
@@ -155,19 +155,19 @@ out_of_order() {
       delete named[$2]; delete unsynced[$2]
     }
     $1 == "fsync" { delete unsynced[$2]; for (name in named) if (named[name] == $2) delete named[name] }
-    # The copy of the records for TensorBoard may lose its end.
+    # The copy of the records for TensorBoard can lose its end.
     END { for (name in unsynced) if (name ~ /events\.out/) delete unsynced[name]
           for (name in named) print name " is in a folder that was not synced"
           for (name in unsynced) print name " was not synced" }' "$1" | head -3
 }
-# traced PLANTED: the command once more, with a planted bug or none; what is out of order.
+# traced PLANTED: out_of_order of the command, with a planted bug or none.
 traced() {
   rm -rf work calls cache && mkdir cache && cp -a before work
   (cd work && RICCI_PLANTED=$1 RICCI_CALLS=$folder/calls LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-${command[0]}" "${command[@]:1}") >out 2>err </dev/null
   out_of_order calls
 }
 
-# choose NAME: the program that is tried next, and how its folder is to be after it.
+# choose NAME: the next program, and the expected state of its folder.
 choose() {
   name=$1
   read -ra command <<<"${commands[$name]}"
@@ -194,7 +194,7 @@ done
 : >out && : >err
 verdict "$tried faults of $(echo $programs | tr ' ' ',')" "$faults"
 
-# ---- The same on programs with planted bugs, which must be seen
+# ---- Programs with planted bugs: each bug must be found
 choose prepare
 for planted in no_sync late_sync no_folder_sync; do
   verdict "a planted bug, $planted, is seen" "$([ -n "$(traced $planted)" ] || echo no)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Files, arguments and surroundings that nobody would give on purpose, or somebody just for that: one clear line in
-# little memory, or the right result; never a crash, a hang or another result without a word.
+# Accidental or hostile files, arguments and environments: one clear line in little memory, or the correct result; never a crash, a hang or
+# a silent wrong result.
 #   files.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
 mebibytes=300
@@ -11,7 +11,7 @@ fresh() { rm -rf runs/odd && cp -r kept runs/odd; }
 
 echo "model: {vocab: 38, d: 16, layers: 1, heads: 2, ctx: 16}" >model.yaml
 
-# ---- Pipes, devices and files of a terabyte in the place of files
+# ---- Pipes, devices and files of a terabyte instead of files
 mkfifo pipe
 truncate -s 1T huge
 for place in pipe /dev/zero; do
@@ -32,7 +32,7 @@ refuse 'tokenizer.json is a terabyte' 1 'cannot read runs/odd/tokenizer.json: it
 fresh; rm -r runs/odd/checkpoints; mkfifo runs/odd/checkpoints
 refuse 'the folder of checkpoints is a pipe' 1 'folder runs/odd/checkpoints: cannot be listed: Not a directory' eval runs/odd
 
-# ---- Links that lead back to themselves, and YAML into a stack that ends
+# ---- Links to themselves, and YAML that overflows a stack
 ln -s itself itself
 refuse 'a link to itself' 1 'data: cannot read itself: Too many levels of symbolic links' train tiny.yaml data=itself
 refuse 'a run that is a link to itself' 1 'cannot read itself: Too many levels of symbolic links' eval itself
@@ -44,7 +44,7 @@ printf '{a: %.0s' {1..10000} >deep.yaml
 refuse 'a deep run file' 1 'deep\.yaml:1: lists and mappings are nested more than 32 deep' train deep.yaml
 refuse 'a deep override' 1 'lists and mappings are nested more than 32 deep' train tiny.yaml "data=$(cat deep.yaml)"
 
-# ---- What the system refuses: the path and the reason
+# ---- System errors: the path and the reason
 name=$(printf 'x%.0s' {1..300})
 for words in "train $name" "train $name/x" "plot $name" "probe --config $name --weights a --input b --output probe.safetensors"; do
   run $words
@@ -70,7 +70,7 @@ for place in XDG_CACHE_HOME HOME; do
 done
 (unset XDG_CACHE_HOME HOME; export TMPDIR=/$name; accept 'TMPDIR is a name of 300 letters' train tiny.yaml name=TMPDIR; exit $failures) || failures=$((failures + 1))
 
-# ---- Messages stay short, and move no cursor
+# ---- Messages are short and do not move the cursor
 long=$(printf 'x%.0s' {1..100000})
 for words in "train $long" "train tiny.yaml $long=1" "train tiny.yaml data=$long" "eval $long" "plot runs/tiny --keys $long" "generate runs/tiny --prompt $long#"; do
   run $words
@@ -80,7 +80,7 @@ fresh; printf '{"name":"\\u001b[2J\\u0007"}' >runs/odd/tokenizer.json
 run eval runs/odd
 verdict 'no control character in a message' "$([ "$(grep -c '' err)" = 1 ] && ! LC_ALL=C grep -q $'[\x01-\x09\x0b-\x1f\x7f]' err || shown -v err)"
 
-# ---- Caches and surroundings
+# ---- Caches and environments
 accept 'a run on a text' train tiny.yaml name=before
 for file in cache/ricci/*.tokens; do printf '\1' | dd of="$file" bs=1 seek=40 conv=notrunc status=none; done
 accept 'tokens that were changed in the cache' train tiny.yaml name=changed
@@ -102,7 +102,7 @@ verdict 'is the text' "$(cmp runs/{before,packed}/model.safetensors 2>&1)"
 printf '\125' | dd of=text.txt.gz bs=1 seek=200 conv=notrunc status=none
 refuse 'a .gz that is damaged' 1 'data: cannot read .*/text\.txt\.gz: ' train tiny.yaml data=text.txt.gz
 
-# ---- A bomb: a word of 60 MB in 60 KB, under the limit of memory of this script, which holds five times as many bytes
+# ---- A bomb: a word of 60 MB in 60 KB, under this script's memory limit of five times that
 head -c 60000000 /dev/zero | tr '\0' a | gzip >bomb.gz
 for kind in $(few_or_all word 'bpe word'); do
   accept "$kind pieces of one long word" tokenize train bomb.gz --kind $kind --vocab 300 -o bomb.$kind.json
@@ -131,20 +131,20 @@ for number in {1..300}; do printf 'a\0b\0c'; done >zeros
 accept 'a sample with zeros in it' train tiny.yaml data=zeros encoding=bytes name=zeros steps=30 lr=1e-2 sample.tokens=50 sample.prompt=a
 verdict 'is told to its end' "$([ "$(tr -d '\n' <out | sed 's/.*sample after step 30://' | wc -c)" = 51 ] && [ "$(tr -cd '\0' <out | wc -c)" -gt 5 ] || echo no)"
 
-# ---- Surroundings
+# ---- Environments
 for variable in ORDER=x SEED=-1 WORKERS=0 LAZY=2; do
   run() { env RICCI_EMULATOR_$variable "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
   refuse "RICCI_EMULATOR_$variable" 1 "RICCI_EMULATOR_${variable%=*}: expected " check --op gelu --device cuda_emulated
 done
 run() { "$build/ricci-bounded" $seconds $mebibytes bash -c "ulimit -v $limit; exec \"\$@\"" - "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
 faults= enough=
-# limited KIBIBYTES: a run under that limit of address space, whose end is success, one line, or that of the loader; code is its exit code.
+# limited KIBIBYTES: a run under that limit of address space. It ends with success, one line, or the loader's error. code: its exit code.
 limited() {
   limit=$1
   rm -rf runs/limited
   run train tiny.yaml name=limited model.d=64 batch=8 threads=2
   code=$?
-  [ $code -le 1 ] || [ $code = 127 ] || faults+=" $limit: exit code $code"  # 127: there is no room for the program's libraries
+  [ $code -le 1 ] || [ $code = 127 ] || faults+=" $limit: exit code $code"  # 127: no space for the program's libraries
   [ $code != 1 ] || [ "$(grep -c '' err)" = 1 ] || faults+=" $limit: $(cat err)"
 }
 for ((kibibytes = 90000; kibibytes <= 260000; kibibytes += $(few_or_all 30000 10000))); do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A disk that is full while a checkpoint is written: one clear line, and what was saved before is sound. A full cache ends no training.
+# The disk is full while a checkpoint is written: one clear line, and earlier saves are valid. A full cache does not end training.
 #   full_disk.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
 accept 'a run in one piece' train tiny.yaml name=straight steps=12 checkpoint_every=2

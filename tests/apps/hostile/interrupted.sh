@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# SIGINT and SIGTERM are heeded, also in a long evaluation and while nobody reads what is printed. What was interrupted ends, when it is
-# started again, with the bytes of a run in one piece.
+# SIGINT and SIGTERM take effect, also in a long evaluation and while the output is not read. After a restart, an interrupted run ends with
+# the bytes of an uninterrupted one.
 #   interrupted.sh build-folder [signals in long steps]
 . "$(dirname "$0")/../programs.sh" "$@"
 tries=${2:-$(few_or_all 3 40)}
 records() { sed -E 's/,"tokens_per_s.*//' "runs/$1/metrics.jsonl"; }
 has_step() { grep -q "\"step\":$2," "runs/$1/metrics.jsonl" 2>/dev/null; }
 
-# ---- Each of the evaluations is interrupted, the first of them twice. The signal comes when the step before is recorded, or when the run
-# has told that it continues, so that it meets the evaluation or the short step before it. A busy machine may let an evaluation end before:
-# then all begins again.
+# ---- Each evaluation is interrupted, the first one twice. The signal comes when the step before is recorded, or when the run has printed
+# that it continues, so it interrupts the evaluation or the short step before it. On a busy machine an evaluation can end earlier: then the
+# test restarts.
 for number in {1..40}; do cat text.txt; done >many.txt
 short=(tiny.yaml validation=many.txt model.ctx=64 model.d=32 eval_every=2 steps=4 checkpoint_every=3 threads=1 tokenizer=byte lr=1e-2)
 accept 'evaluations in one piece' train "${short[@]}" name=evaluated
 awaits() { grep -q awaits_evaluation "runs/left/checkpoints/step-0000000$1.safetensors" 2>/dev/null; }
-# interrupt STEP CONDITION: sends SIGTERM when it is true; true if the evaluation of the step is then still to be made.
+# interrupt STEP CONDITION: sends SIGTERM when it is true; true if the step's evaluation was not yet complete.
 interrupt() {
   start train "${short[@]}" name=left
   await "! kill -0 $background 2>/dev/null || { $2; }"
@@ -37,7 +37,7 @@ verdict 'the same last checkpoint' "$(cmp runs/{evaluated,left}/checkpoints/step
 verdict 'the same records, each once' "$(diff <(records evaluated) <(records left))"
 
 # ---- A signal at a counted call that changes files
-# train_until SIGNAL CALL ARGUMENT ...: the exit code is that of the program.
+# train_until SIGNAL CALL ARGUMENT ...: returns the program's exit code.
 train_until() {
   { RICCI_SIGNAL_AT="$1 $2" LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-train" tiny.yaml "${@:3}" >out 2>err </dev/null; } 2>/dev/null
 }
@@ -55,8 +55,8 @@ verdict 'it tells from where' "$(grep -q '^continues after step [0-9]* of 40$' o
 verdict 'the same checkpoints, model and records' "$(diff -r runs/{whole,pieces}/checkpoints 2>&1; cmp runs/{whole,pieces}/model.safetensors 2>&1; diff <(records whole) <(records pieces))"
 accept 'the best checkpoint is kept' eval runs/pieces@best
 
-# SIGTERM at the first calls, until it was heeded before the first step at three of them. The text was not changed for a second, because
-# a run stores the tokens of a newer text again: the calls before the first step would be fewer as soon as it is no longer new.
+# SIGTERM at the first calls, until it took effect before the first step at three of them. The text must be older than a second: a run
+# stores the tokens of a newer text again, and the number of calls before the first step would change.
 await '[ $(($(date +%s) - $(stat -c %Z text.txt))) -gt 1 ]'
 accept 'two steps in one piece' train tiny.yaml name=straight
 faults= saved=0
@@ -72,7 +72,7 @@ done
 verdict 'SIGTERM before the first step' "$faults"
 verdict 'at three calls it was heeded' "$([ $saved -ge 3 ] || echo "at $saved")"
 
-# ---- A larger model. The signal comes while products are computed, because it is sent when the record of a step appears.
+# ---- A larger model. The signal, sent when the record of a step appears, comes while products are computed.
 large=(tiny.yaml model.d=128 model.layers=4 model.heads=4 model.ctx=64 batch=12 steps="$(few_or_all 12 80)" checkpoint_every=0)
 accept 'a larger run in one piece' train "${large[@]}" name=large_whole
 record_count() { [ ! -e runs/large/metrics.jsonl ] && echo 0 || grep -c '' runs/large/metrics.jsonl; }
@@ -90,8 +90,8 @@ verdict 'a larger run, interrupted on the way' "$faults"
 accept 'it continues to the end' train "${large[@]}" name=large
 verdict 'it has the same weights as the run in one piece' "$(cmp runs/large{_whole,}/model.safetensors 2>&1)"
 
-# ---- Steps of two seconds. A request gives the step one more second: a step that ends in it is kept, and a longer one is given up. Nothing
-# is lost, by a kill neither: the last step has the bytes of a run in one piece.
+# ---- Steps of two seconds. A request gives the step one more second. A step that ends in it is kept, and a longer one is abandoned.
+# Nothing is lost, even by a kill: the last step has the bytes of an uninterrupted run.
 slow=(tiny.yaml model.ctx=256 model.d=64 model.dropout=0.1 batch=1 tokenizer=byte data=many.txt eval_batches=1 checkpoint_every=1)
 accept 'short steps' train "${slow[@]}" name=speed steps=3
 sequences=$(tail -1 runs/speed/metrics.jsonl | sed -E 's/.*"tokens_per_s":([0-9.]+).*/\1/' | awk '{ print int(1 + 2 * $1 / 256) }')
@@ -128,7 +128,7 @@ done
 verdict "$tries signals in long steps: $kept steps kept, $given_up given up, $killed killed" "$faults"
 reaches_the_end 'it continues to the end'
 
-# ---- Nobody reads what is printed: the pipe is full
+# ---- The output is not read: the pipe is full
 mkfifo unread
 exec 3<>unread
 "$build/ricci-train" tiny.yaml name=stalled optimizer=sgd schedule=constant lr=1e-30 steps=1000000 eval_every=1 eval_batches=1 checkpoint_every=0 >unread 2>err </dev/null & background=$!

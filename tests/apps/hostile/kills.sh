@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Each family and feed of ricci train, and the other programs that write, are killed at drawn calls that change files and started again
-# each time. They leave the bytes of a call in one piece. The calls are counted (signal_at.cpp), so that no clock and no load of the machine
-# has a part in it.
+# Each family and feed of ricci train, and the other programs that write, are killed at random calls that change files, and restarted. They
+# write the bytes of an uninterrupted call. The calls are counted (signal_at.cpp), so clocks and the load of the machine have no effect.
 #   kills.sh build-folder [kills [seed]]
-# Without a number some of the commands are killed twice; with RICCI_TEST_ALL all of them, 14 times. Trainings with many checkpoints are killed
-# three times as often.
+# Without a number some of the commands are killed twice; with RICCI_TEST_ALL all of them, 14 times. Training runs with many checkpoints are
+# killed three times as often.
 models=$(cd "$(dirname "$0")/../../interop/models" && pwd) || exit 1
 . "$(dirname "$0")/../programs.sh" "$@"
 kills=${2:-$(few_or_all 2 14)}
@@ -53,7 +52,7 @@ declare -A commands=(
   [export]='convert export runs/old new'
 )
 
-# started CALL: the command in the folder work, killed at that call of the program or of one that it starts.
+# started CALL: the command in the folder work, killed at that call of the program or of its child.
 started() {
   (cd work && RICCI_SIGNAL_AT="9 $1" LD_PRELOAD=$build/libricci-signal-at.so \
     "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null) 2>/dev/null
@@ -68,7 +67,7 @@ for name in $names; do
   unset RICCI_CALLS
   tree work >expected
   calls=$(grep -c '' calls)
-  # At its last call an import or export has ended, and another one is refused. A second start has three folders fewer to make.
+  # At its last call an import or export has ended, and a second one is an error. A second start makes three folders fewer.
   [[ $name != @(im|ex)port ]] || calls=$((calls - 4))
   faults= hit=0 times=$kills
   [[ ${commands[$name]} != "$long"* ]] || times=$((3 * kills))
@@ -76,7 +75,7 @@ for name in $names; do
   for ((start = 0; hit < times && start < 20 * times; ++start)); do
     started $((1 + RANDOM % calls))
     code=$?
-    # A comparison ends with 1 where the training that it has started is killed.
+    # A comparison ends with 1 if its training run is killed.
     if [ $code = 137 ] || { [ $name$code = compare1 ] && grep -q 'signal 9' err; }; then
       hit=$((hit + 1))
       [ -z "$(find work -path '*/checkpoints/.*.tmp-*')" ] || cut=$((cut + 1))
@@ -99,9 +98,9 @@ for name in $names; do
 done
 verdict "$total kills, $cut of them while a checkpoint was written, $resumed after a checkpoint was read" "$([ $cut -ge 1 ] && [ $resumed -ge 1 ] || echo 'too few')"
 
-# ---- A first start that is killed while it prepares its text: the next one continues in the cache, to the files of a start in one piece
+# ---- A new run is killed while it prepares its text: the next start continues in the cache, to the files of an uninterrupted start
 yes "$(cat text.txt)" | head -c 10000000 >large.txt
-await '[ $(($(date +%s) - $(stat -c %Z large.txt))) -gt 3 ]'  # from now on the cache knows it by its time
+await '[ $(($(date +%s) - $(stat -c %Z large.txt))) -gt 3 ]'  # from now on the cache identifies it by its time
 first_start() {
   { LD_PRELOAD=$build/libricci-signal-at.so "$build/ricci-train" tiny.yaml data=large.txt tokenizer=byte eval_batches=1 name=first >out 2>err </dev/null; } 2>/dev/null
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Folders that cannot be written. Root may write everywhere, so it becomes somebody else.
+# Read-only folders. Root can write everywhere, so the script changes the user.
 #   read_only.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
 accept 'a small run' train tiny.yaml name=tiny steps=8 checkpoint_every=4
@@ -20,7 +20,7 @@ accept 'it can be read' eval runs/tiny
 chmod -R u+w runs
 [ "$(id -u)" != 0 ] || chown -R 65534:65534 runs
 
-# ---- The cache of another user
+# ---- The cache of a different user
 [ "$(id -u)" != 0 ] || {
   mkdir -m 755 theirs
   RICCI_CACHE=$PWD/theirs run train tiny.yaml name=theirs
@@ -28,7 +28,7 @@ chmod -R u+w runs
   verdict 'nothing is in it' "$(ls theirs; cmp runs/{tiny,theirs}/tokenizer.json 2>&1)"
 }
 
-# ---- What cannot be listed is not empty
+# ---- An unreadable folder is not empty
 for rights in 000 300; do
   chmod $rights runs/tiny/checkpoints
   refuse "a folder of checkpoints that cannot be listed ($rights)" 1 'folder runs/tiny/checkpoints: cannot be listed: Permission denied' train tiny.yaml name=tiny steps=16 checkpoint_every=4
@@ -51,7 +51,7 @@ refuse 'a tokenizer in it' 1 'cannot read closed/t\.json: Permission denied' tra
 refuse 'a folder to import in it' 1 'cannot read closed/model: Permission denied' convert import closed/model runs/bad
 chmod 755 closed
 
-# ---- Threads that the system refuses: the results do not depend on their number
+# ---- The system refuses threads: the results do not depend on their number
 large=(tiny.yaml model.d=64 model.layers=2 batch=8 steps=3)
 accept 'four threads' train "${large[@]}" name=four threads=4
 run() { "$build/ricci-bounded" $seconds $mebibytes bash -c 'ulimit -u 1; exec "$@"' - "${as_user[@]}" "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }

@@ -1,5 +1,5 @@
-// Checkpoints as others leave them: heads, rotary positions and first tokens as transformers 5.24 reads them, and the lines about folders
-// and names that cannot be imported.
+// Other programs' checkpoints: heads, rotary positions and first tokens as in transformers 5.24, and the lines about folders and names that
+// cannot be imported.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using namespace ricci;
 using namespace ricci::apps;
 using namespace test_data;
 
-// Right values: transformers 5.24 does not tie two tables that differ, and ties a table that is stored under either name.
+// Expected values: transformers 5.24 does not tie two different tables, and ties a table that is stored under either name.
 TEST_CASE("Hugging Face: a config that says tied, and a file with a head of its own, with the same one, or with only the head") {
   for (const std::string name : {"gpt2", "llama", "qwen2_bf16", "qwen3"}) {
     CAPTURE(name);
@@ -56,10 +56,10 @@ TEST_CASE("Hugging Face: a config that says tied, and a file with a head of its 
   }
 }
 
-// Right values: LlamaConfig(**keys).rope_parameters of transformers 5.24.
+// Expected values: LlamaConfig(**keys).rope_parameters of transformers 5.24.
 TEST_CASE("Llama: rope_scaling next to rope_parameters") {
   const struct {
-    const char *scaling, *parameters, *theta;  // null: no such key
+    const char *scaling, *parameters, *theta;  // null without the key
     std::string found;
   } cases[] = {
       {R"({"rope_type": "linear", "factor": 4})", R"({"rope_type": "default", "rope_theta": 500})", nullptr, "linear 4 10000"},
@@ -140,8 +140,7 @@ TEST_CASE("Hugging Face: the tokenizer of a folder in a form that only transform
   CHECK_NOTHROW(import_hugging_face(copy.theirs(), copy.folder / "run", {}, true));
 }
 
-// Right values: AutoTokenizer.from_pretrained(FOLDER)(text) of transformers 5.24, which does not read add_bos_token next to a
-// tokenizer.json.
+// Expected values: AutoTokenizer.from_pretrained(FOLDER)(text) of transformers 5.24. It ignores add_bos_token if a tokenizer.json exists.
 TEST_CASE("Hugging Face: the template in tokenizer.json decides about the token that starts a text") {
   const std::string a = R"({"Sequence":{"id":"A","type_id":0}})", b = R"({"SpecialToken":{"id":"|","type_id":0}})";
   for (const auto& [single, first] :

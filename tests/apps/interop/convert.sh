@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# ricci convert: a model of Hugging Face becomes a run that the other programs read, and a folder of theirs again, or a file for llama.cpp.
-# A folder's template names the template of the run if it is chatml or llama3. It is kept byte for byte and exported in the same form; the
-# template of a run is exported in Jinja. tests/interop/templates.py has transformers read them.
+# ricci convert: a Hugging Face model becomes a run for the other programs, and a Hugging Face folder again, or a file for llama.cpp. A
+# folder's template selects the run's template if it is chatml or llama3. It is kept byte for byte and exported in the same form; a run's
+# own template is exported in Jinja. In tests/interop/templates.py transformers reads them.
 #   convert.sh build-folder
 . "$(dirname "$0")/../outputs.sh" "$@"
 models=$root/tests/interop/models
@@ -80,7 +80,7 @@ for name in model.safetensors.index.json vocab.json tokenizer_config.json model.
   is 'and alone' $name ls half
 done
 
-# ---- What cannot be
+# ---- Errors
 refuse 'a folder that is not there' 1 'none: no such folder; if it is a model of the hub, hf download none --local-dir FOLDER gets its files' convert import none runs/bad
 cp -r "$models/gpt2" theirs
 way='is a Hugging Face folder; ricci convert import theirs NAME turns it into a run'
@@ -102,7 +102,7 @@ done
 refuse 'no folder to make' 2 'folder is required' convert export runs/bare
 for dropout in 1 nan; do refuse "a dropout of $dropout" 2 "--dropout: .*$dropout" convert import "$models/gpt2" runs/bad --dropout $dropout; done
 
-# ---- Our template goes out
+# ---- Our template is exported
 "$root/apps/examples/talks.sh" make talks 10
 markers=()
 for marker in im_start im_end begin_of_text start_header_id end_header_id eot_id; do markers+=(--special "<|$marker|>"); done
@@ -116,17 +116,17 @@ shows 'with its template' 'message\["content"\] \+ "<\|im_end\|>.*add_generation
 accept 'and as GGUF' convert export runs/own own.gguf --gguf f32
 holds 'with the same template' grep -aF "$(cat own/chat_template.jinja)" own.gguf
 
-# ---- Theirs comes in and goes out
+# ---- Their template is imported and exported
 accept 'ours comes back' convert import own runs/base
 accept 'and goes out' convert export runs/base base
 same 'with the same template' {own,base}/chat_template.jinja
-# theirs NAME [FILE [MEMBER]]: the folder NAME with this template, and this member of tokenizer_config.json as export writes it.
+# theirs NAME [FILE [MEMBER]]: the folder NAME with this template, and with this member of tokenizer_config.json in the export's form.
 theirs() {
   rm -rf "$1" && cp -r base "$1" && rm "$1/chat_template.jinja"
   [ -z "${2:-}" ] || printf %b "$2" >"$1/chat_template.jinja"
   [ -z "${3:-}" ] || printf '%s,\n  "chat_template": %s\n}\n' "$(head -n -1 base/tokenizer_config.json)" "$3" >"$1/tokenizer_config.json"
 }
-# comes NAME LINE: it is imported as run NAME with this line about its template, and goes out again as it was.
+# comes NAME LINE: the folder is imported as run NAME with this line about its template, and exported unchanged.
 comes() {
   accept "$1 comes in" convert import "$1" "runs/$1"
   is 'it tells of its template' "chat: $2"$'\nthe run keeps this template for exports' tail -n +3 out
@@ -176,7 +176,7 @@ for member in 7 '{"default": "a"}' '["a"]' '[{"name": "a"}]'; do
   refuse "a member $member" 1 'bad/tokenizer_config\.json: chat_template: expected a text, or a list of objects with a "name" and a "template"; --without-tokenizer leaves it out' convert import bad runs/bad
 done
 
-# ---- Talking, and training further
+# ---- Conversations, and further training
 printf 'Where is the kite?\nWhat colour is it?\n' | "$build/ricci-generate" runs/file --chat --tokens 5 >out 2>err
 verdict 'an imported run talks' "$([ $? = 0 ] && [ ! -s err ] && [ "$(grep -ac '' out)" -ge 2 ] || echo 'it does not')"
 refuse 'one of unknown markers' 1 '--chat: runs/unknown has not learned conversations; .*--template names' generate runs/unknown --chat

@@ -1,4 +1,4 @@
-// A reader of GGUF files that shares nothing with their writer: the keys, the tensors and the tokens of a run again.
+// A reader of GGUF files, independent of their writer: the keys, the tensors and the tokens of a run.
 #pragma once
 #include <doctest/doctest.h>
 

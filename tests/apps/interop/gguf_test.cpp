@@ -1,5 +1,4 @@
-// GGUF files, byte for byte: the numbers, and GPT-2 with its tokenizer; Llama, Qwen2 and Qwen3 against the folders of Hugging Face that
-// they came from.
+// GGUF files, byte for byte: the element types, and GPT-2 with its tokenizer; Llama, Qwen2 and Qwen3 against their Hugging Face folders.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -46,7 +45,7 @@ GgufFile exported(const ScratchFolder& scratch, const std::string& name, GgufNum
   return Reader(read_file(path)).file();
 }
 
-// The rows of every head in the order of llama.cpp: the first column of each pair, the second, the first of the next pair.
+// The rows of every head in llama.cpp's order: the first column of each pair, the second, the first of the next pair.
 Tensor neighbours(const Tensor& w, int64_t width) {
   const Tensor y(w.shape(), Dtype::f32);
   const int64_t columns = w.shape()[1];
@@ -101,7 +100,7 @@ TEST_CASE("GGUF: f16 is the nearest, of two the even one") {
     std::memcpy(&bits, gguf_bytes({&x, 1}, GgufNumbers::f16).data(), sizeof bits);
     return bits;
   };
-  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {  // all that are finite, and the middles between them
+  for (uint32_t bits = 0; bits < 0x7c00; ++bits) {  // all finite values, and the midpoints
     const double here = f16_value(static_cast<uint16_t>(bits)), next = bits == 0x7bff ? 65536 : f16_value(static_cast<uint16_t>(bits + 1));
     const auto middle = static_cast<float>((here + next) / 2);
     REQUIRE(f16_bits(static_cast<float>(here)) == bits);
@@ -180,22 +179,21 @@ TEST_CASE("GGUF: the tokenizer, with rows that have no piece") {
   for (const int32_t type : {3, 1, 1, 1, 1, 4, 5, 5, 5, 5, 5}) types.append(reinterpret_cast<const char*>(&type), 4);
   CHECK(file.values["tokenizer.ggml.token_type"] == types);
   CHECK(file.values["tokenizer.ggml.merges"] == "9:a b\n");
-  CHECK(file.values["tokenizer.ggml.bos_token_id"] == with_type<uint32_t>(4, 0));  // as config.json says
+  CHECK(file.values["tokenizer.ggml.bos_token_id"] == with_type<uint32_t>(4, 0));  // as in config.json
   CHECK(file.values["tokenizer.ggml.eos_token_id"] == with_type<uint32_t>(4, 0));
   CHECK(file.values["tokenizer.ggml.add_bos_token"] == std::string("7:\0", 3));
 }
 
-// llama.cpp takes 11 for the begin and the end of a text if tokenizer.ggml.model is gpt2 and no key names another one, and ends a text
-// there.
+// If tokenizer.ggml.model is gpt2, llama.cpp begins and ends texts with 11 unless a key names a different id.
 TEST_CASE("GGUF: a model without an end of text gets one that no text has") {
   const struct {
     const char *vocabulary, *ends;
     std::vector<uint32_t> found;  // the begin, and the ends
     std::string note;
   } cases[] = {
-      {R"("a":0,"b":1)", "null", {2, 2}, ""},                                                         // a row without a piece
-      {R"("a":0,"b":1,"c":4)", "null", {2, 2}, ""},                                                   // an id without a piece
-      {R"("a":0,"b":1,"c":2,"d":3,"e":4,"ÿ":5,"g":6,"h":7,"i":8,"j":9,"k":10)", "null", {5, 5}, ""},  // the piece of the byte 0xFF
+      {R"("a":0,"b":1)", "null", {2, 2}, ""},                                                         // a row without a token
+      {R"("a":0,"b":1,"c":4)", "null", {2, 2}, ""},                                                   // an id without a token
+      {R"("a":0,"b":1,"c":2,"d":3,"e":4,"ÿ":5,"g":6,"h":7,"i":8,"j":9,"k":10)", "null", {5, 5}, ""},  // the token of the byte 0xFF
       {R"("a":0,"b":1,"c":2,"d":3,"e":4,"f":5,"g":6,"h":7,"i":8,"j":9,"k":10)", "null", {},
           "the model has no end of text, but llama.cpp needs one; train it with eos=document, or add --without-tokenizer"},
       {R"("a":0,"b":1)", "1", {1, 1}, ""},
@@ -245,24 +243,24 @@ TEST_CASE("GGUF: a piece after every document ends a text, whatever its name") {
 }
 
 TEST_CASE("an exported model says how a text and an answer end, in each format and for each kind of template") {
-  // "[E]" ends an answer of the six strings; a byte without a piece is an a.
+  // "[E]" ends an answer of the six strings; a byte without a token is an a.
   constexpr const char* kPieces[] = {"a", "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|begin_of_text|>", "<|start_header_id|>",
       "<|end_header_id|>", "<|eot_id|>", "[E]", "<|eom_id|>"};
   const std::vector<std::string> own = {"", "s{content}", "u{content}", "a{content}[E]", "[E]", "a"};
   const std::string chatml = to_jinja(chat_template({"chatml"})), llama3 = to_jinja(chat_template({"llama3"}));
   const struct {
-    std::string jinja;               // of the folder that is imported
+    std::string jinja;               // of the imported folder
     std::vector<std::string> chat;   // of the run
     std::string config, generation;  // eos_token_id of each
     std::vector<uint32_t> ends;
   } cases[] = {
       {chatml, {"chatml"}, "3", "", {3, 2}},             // a base model: <|im_end|> ends an answer
-      {chatml, {"chatml"}, "2", "", {2}},                // the same token for both
+      {chatml, {"chatml"}, "2", "", {2}},                // one token for both
       {chatml, {"chatml"}, "2", "[2, 3]", {3, 2}},       // as Qwen2's
       {chatml, {"chatml"}, "null", "", {3, 2}},          // <|endoftext|> is known by its name
       {llama3, {"llama3"}, "[3, 9, 7]", "", {3, 7, 9}},  // as Llama 3.1's
       {llama3, {"llama3"}, "3", "7", {7}},
-      {"[INST]", {}, "8", "[8, 3]", {3, 8}},  // none of ours: as the folder says
+      {"[INST]", {}, "8", "[8, 3]", {3, 8}},  // none of ours: as in the folder
       {"", {}, "3", "", {3}},
       {"", own, "3", "", {3, 8}},
       {"", own, "8", "", {8}},
@@ -292,7 +290,7 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
       if (one.chat == own) write_imported_run(scratch / "own", model, run.tokenizer().get(), "nowhere", {.named = own});
     }
     const std::string run = one.chat == own ? "own" : "run";
-    // The run, and the run after an export to transformers and an import.
+    // The run, before and after an export to transformers and an import.
     export_hugging_face(scratch / run, scratch / "back");
     import_hugging_face(scratch / "back", scratch / "again", {});
     export_hugging_face(scratch / "again", scratch / "twice");

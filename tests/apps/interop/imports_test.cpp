@@ -1,5 +1,5 @@
-// Small models that Hugging Face's transformers wrote (tests/interop) become run folders with the logits that were computed there, and
-// folders again with the same tensors. A config.json that no ricci model can have ends in one line and leaves no run.
+// Small models of Hugging Face's transformers (tests/interop) become run folders with the logits of transformers, and folders again with
+// the same tensors. A config.json without an equivalent model gives one line and leaves no run.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -83,7 +83,7 @@ TEST_CASE("Hugging Face: each flipped bit of an exported folder is noticed") {
       CHECK(error.starts_with(path + ": "));
       if (byte >= digits) CHECK(error == path + damaged);
     }
-  // Other programs can store another kind of checksum.
+  // Other programs can store a different kind of checksum.
   std::string foreign = whole;
   foreign.insert(digits, "0123456789abcdef");
   uint64_t header_bytes = 0;
@@ -144,7 +144,7 @@ TEST_CASE("GPT-2: the config of an imported run") {
   expected.vocab = 11, expected.ctx = 9, expected.d = 8, expected.layers = 2, expected.settings<Sdp>().heads = 2;
   expected.block.ff = 12, expected.block.activation = Activation::relu, expected.block.dropout = 0.1;
   CHECK(to_yaml(config.model) == to_yaml(expected));
-  const std::string text = read_file(scratch / "run/config.yaml");  // below one comment only the keys that differ from their defaults
+  const std::string text = read_file(scratch / "run/config.yaml");  // a comment, and only the keys that differ from their defaults
   CHECK(text.substr(text.find('\n') + 1) ==
         "model:\n  vocab: 11\n  ctx: 9\n  d: 8\n  layers: 2\n  heads: 2\n  activation: relu\n  ff: 12\n  dropout: 0.1\n"
         "data: []\n");

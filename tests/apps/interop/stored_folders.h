@@ -1,4 +1,4 @@
-// Models that another program wrote (tests/interop), with the logits that it computed, and copies to change.
+// Models of a different program (tests/interop), with its logits, and copies to change.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ inline const std::string kModels = RICCI_TESTS_FOLDER "/interop/models/";
 
 inline Model load_run(const std::string& run) { return RunFolder::open(run, RunFolder::Vocabulary::optional).load_model(Device::cpu); }
 
-// The largest difference from the stored logits of a model, times a factor; NaN if one is.
+// The largest difference from the stored logits of a model, times a factor; NaN if any is NaN.
 inline double largest_error(const Model& model, const std::string& name, double factor = 1) {
   const SafetensorsFile file(kModels + "logits.safetensors");
   const Tensor logits = model.logits({.ids_bc = file.load(name + "/ids")}), expected = file.load(name + "/logits");

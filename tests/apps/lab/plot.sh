@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ricci plot: drawings that parsers and decoders other than ours read, and the list of runs.
+# ricci plot: drawings for independent parsers and decoders, and the list of runs.
 #   plot.sh build-folder
 . "$(dirname "$0")/../outputs.sh" "$@"
 command -v xmllint >/dev/null || needs 'xmllint (Debian: libxml2-utils)'
@@ -9,13 +9,13 @@ command -v python3 >/dev/null || needs python3
 quiet=(tiny.yaml eval_every=2)
 accept 'a run' train "${quiet[@]}" name=short steps=4
 accept 'another run' train "${quiet[@]}" name=wide steps=6 model.d=32 lr=0.002
-sed -i 's/^steps: .*/steps: 60/' runs/short/config.yaml # as if it had been stopped
+sed -i 's/^steps: .*/steps: 60/' runs/short/config.yaml # like an interrupted run
 start train "${quiet[@]}" name=long steps=1000000
 await '[ -s runs/long/metrics.jsonl ]'
 mkdir runs/weights runs/fresh && cp runs/wide/config.yaml runs/fresh/
 accept 'the list' plot --list
 narrow 'the list'
-# No value of these keys is in most of the runs.
+# The most frequent value of these keys is in at most half of the runs.
 shows 'short' '^short +interrupted +[0-9,-]+ +60 '
 shows 'and its keys below' '^short +lr=0\.001 model\.d=16 steps=60$'
 shows 'wide' '^wide +finished +[0-9,-]+ +6 '
@@ -65,7 +65,7 @@ prints 'a drawing names paths that are no runs' 'runs/weights/config\.yaml: No s
 kill -TERM $background
 ended
 
-# ---- A run that fails, until it is started again
+# ---- A run that fails, until its next start
 failing=(train tiny.yaml name=failing optimizer=sgd schedule=constant warmup=0)
 refuse 'a loss that is not finite' 1 'step [2-9]: the loss is -?(nan|inf)' "${failing[@]}" lr=1e30 steps=20
 failed=$(sed -nE 's/.*step ([2-9]): the loss is .*/failed at step \1/p' err)

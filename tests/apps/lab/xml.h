@@ -1,4 +1,4 @@
-// Pictures and pages are well-formed XML, because programs other than browsers would refuse them otherwise.
+// Pictures and pages are well-formed XML, for programs other than browsers.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace test_data {
 
-// Every element ends where it should, attributes are quoted, and texts hold no bare < or &.
+// Elements are nested, attributes are quoted, and texts contain no bare < or &.
 inline std::string fault_of(const std::string& xml) {
   std::vector<std::string> open;
   for (size_t at = 0; at < xml.size(); ++at) {

@@ -1,4 +1,4 @@
-// The steps of a training: ranks read each micro-batch of a step once, and come to the same place; a resumed training reads the next steps;
+// Training steps: ranks read each micro-batch of a step once and reach the same position; a resumed run reads the next steps;
 // batch_invariant divides a step into its sequences.
 #include "apps/run/batches.h"
 
@@ -43,7 +43,7 @@ Steps read(const Corpus& corpus, const TrainConfig& config, Range mine, int64_t 
   return steps;
 }
 
-// Those of the micro-batches of a range, of steps of three.
+// The values of a range of micro-batches, with three per step.
 std::vector<std::vector<int64_t>> part_of(const Steps& steps, Range mine) {
   std::vector<std::vector<int64_t>> some;
   for (size_t i = 0; i < steps.rows.size(); ++i)
@@ -92,7 +92,7 @@ TEST_CASE("steps: ranks share them, a resumed training reads the next ones, and 
     const Steps single = read(corpus, load_config<TrainConfig>("", keys), {0, 6});
     REQUIRE(single.rows.size() == 6 * 6 * 3);
     CHECK(single.places == all.places);
-    // A row is shorter if the other one of its micro-batch was longer.
+    // A row is shorter if the other row of its micro-batch was longer.
     for (size_t i = 0; i < all.rows.size(); i += 3)
       for (size_t b = 0; b < 2; ++b) {
         const std::vector<int64_t>&row = single.rows[2 * i + 3 * b], &both = all.rows[i];
@@ -116,6 +116,6 @@ TEST_CASE("documents with answers: a corpus keeps those that its context reaches
   CHECK(batches.has_answers());
   CHECK(batches.rows() == 2);
   CHECK(batches.at(0).scored == 2 * 3);  // answers and their ends
-  // The tokens for a model with a longer context are not cut.
+  // Tokens for a model with a longer context are not cut.
   CHECK(open_validation(config, corpus.tokenizer, 1000).tokens.documents(0) == 4);
 }

@@ -1,5 +1,4 @@
-// Run files and overrides: the values that are read and printed, those that follow from others, every fault with its place, and suggestions
-// in the place of an unknown key.
+// Run files and overrides: values read, printed and derived, every fault with its position, and suggestions for unknown keys.
 #include "apps/run/config.h"
 
 #include <doctest/doctest.h>
@@ -44,7 +43,7 @@ std::string complaint_of_keys(const std::vector<std::string>& overrides) {
 }
 std::string override_complaint(const std::string& assignment) { return complaint_of_keys({assignment}); }
 
-// Every key that is read, with the values that follow from others: two configs are the same if these are.
+// Every key that is read, with derived values. Two configs are equal if these are.
 std::map<std::string, std::string> keys_of(TrainConfig config) {
   config = resolved(config);
   std::map<std::string, std::string> values;
@@ -53,7 +52,7 @@ std::map<std::string, std::string> keys_of(TrainConfig config) {
   return values;
 }
 
-// The key that a complaint about an unknown one suggests; empty: none.
+// The key that an error about an unknown key suggests, or empty.
 std::string suggested(const std::string& message) {
   const size_t end = message.rfind('\''), begin = message.rfind('\'', end - 1) + 1;
   return contains(message, "; --help-config") ? "" : message.substr(begin, end - begin);
@@ -178,7 +177,7 @@ TEST_CASE("config: a key that nothing reads is an error that says who does") {
   CHECK(complaint("min_lr: 0\nschedule: constant\n") ==
         "run.yaml:1: min_lr: nothing reads it here, only schedule: cosine, linear, inverse_sqrt, wsd");
   CHECK(complaint("validation: a.txt\ntrain_fraction: 0.5\n") == "run.yaml:2: train_fraction: nothing reads it here, only validation: []");
-  // The key that decides may come later, and from elsewhere.
+  // The deciding key can come later, and from a different file.
   CHECK(read("momentum: 0.5\n", {"optimizer=sgd"}).optimizer.settings<Sgd>().momentum == 0.5);
   CHECK(read("decay_fraction: 0.5\nschedule: wsd\n").schedule.decay_fraction == 0.5);
   CHECK_FALSE(keys_of(read("")).contains("momentum"));
@@ -221,7 +220,7 @@ TEST_CASE("config: ~KEY removes a key that the file sets") {
   CHECK(keys_of(read(yaml, {"lr=3", "~lr"})) == keys_of(read(yaml, {"~lr"})));
   CHECK(keys_of(read(yaml, {"~model"})) == keys_of(read("lr: 0.5\nsample.prompt: x\n")));
   CHECK(keys_of(read(yaml, {"~lr", "lr=3"})) == keys_of(read(yaml, {"lr=3"})));
-  CHECK(keys_of(read(yaml, {"~steps"})) == keys_of(read(yaml)));  // there is nothing to take back
+  CHECK(keys_of(read(yaml, {"~steps"})) == keys_of(read(yaml)));  // nothing to drop
   CHECK(complaint(yaml, {"model.mixer=identity"}).find("model.heads: nothing reads it here") != std::string::npos);
   CHECK(keys_of(read(yaml, {"model.mixer=identity", "~model.heads"})) ==
         keys_of(read("lr: 0.5\nsample.prompt: x\nmodel: {mixer: identity, d: 32}\n")));
@@ -237,7 +236,7 @@ TEST_CASE("config: what is not YAML, and keys given twice") {
   CHECK(complaint("a: 1\n---\nb: 2\n") == "run.yaml: expected one YAML document, got more");
   CHECK(complaint("lr: 1\nsteps: 3\nlr: 2\n") == "run.yaml:3: lr is given twice");
   CHECK(complaint("model: {d: 8}\nmodel.d: 16\n") == "run.yaml:2: model.d is given twice");
-  // Of one number the last counts; two lists of texts may be meant as one.
+  // The last value of a number wins; two lists of texts could be meant as one.
   CHECK(complaint_of_keys({"data=a", "lr=1", "data=b"}) == "command line: data is given twice; data='[A, B]' is a list of both");
   CHECK(read("data: [a, b]\n", {"data=c"}).data == std::vector<std::string>{"c"});
   CHECK(of_keys({"model.levels=3", "model.mixer=dispatcher", "model.levels=4"}).model.settings<Dispatcher>().levels == 4);
@@ -342,7 +341,7 @@ TEST_CASE("config: a mixer for each layer, and keys with a value for each mixer"
   CHECK(both.model.settings<Sdp>().heads == 2);
   CHECK(both.model.settings<Dispatcher>().heads == 2);
   CHECK(to_yaml(both) == "model:\n  mixer: [sdp, dispatcher]\n  heads: 2\n");
-  // One that the mapping leaves out keeps its default; a list of one is one mixer.
+  // A mixer that the mapping lacks keeps its default; a list of one is one mixer.
   CHECK(of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={dispatcher: 8}"}).model.settings<Sdp>().heads == 4);
   CHECK(to_yaml(of_keys({"model.mixer=[dispatcher]"})) == "model:\n  mixer: dispatcher\n");
   CHECK(complaint_of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={spd: 8}"}) ==
@@ -422,7 +421,7 @@ TEST_CASE("config: lists and ranges are written as they are read") {
   const TrainConfig coarse = of_keys({"model={family: topdown, scales: 1}"});
   CHECK(to_yaml(load_config<TrainConfig>(folder.write("run.yaml", to_yaml(coarse))).model) == to_yaml(coarse.model));
   const TrainConfig one = of_keys({"model={family: retina, scales: [1], windows: \"20:48\"}"});
-  CHECK(contains(to_yaml(one), "  windows: \"20:48\"\n"));  // a number to a reader of YAML 1.1, were it not for the quotes
+  CHECK(contains(to_yaml(one), "  windows: \"20:48\"\n"));  // without quotes, a number in YAML 1.1
 }
 
 TEST_CASE("config: the line about the build on top of a file") {

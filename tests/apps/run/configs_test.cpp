@@ -1,4 +1,4 @@
-// The run files of apps/configs: each can be read and built, and the models of papers have the sizes of the papers.
+// The run files of apps/configs: each can be read and built, and the papers' models have the papers' sizes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ const fs::path kConfigs = fs::path(RICCI_TESTS_FOLDER) / ".." / "apps" / "config
 
 TrainConfig config_of(const fs::path& file) { return load_config<TrainConfig>((kConfigs / file).string()); }
 
-// With the vocabulary that the tokenizer of the run would bring.
+// With the vocabulary of the run's tokenizer.
 int64_t parameters_of(const TrainConfig& config, int64_t vocab) {
   ModelConfig model = config.model;
   model.vocab = vocab;
@@ -83,7 +83,7 @@ TEST_CASE("configs: each is short, because it holds only its difference from its
   }
 }
 
-// This takes minutes under a sanitizer, and models/planning makes plans of every kind there.
+// Takes minutes under a sanitizer; models/planning tests plans of every kind.
 TEST_CASE("configs: every model of a comparison can be planned, and has the layers of its name, which lists them from coarse to fine" *
           doctest::skip(test::kSanitized)) {
   int models = 0;
@@ -117,20 +117,20 @@ TEST_CASE("configs: the models of the multi-scale paper have as many parameters 
   CHECK(parameters_of("multiscale/bookcorpus_vanilla.yaml", vocab) == layers(12, d) + ends);
   CHECK(parameters_of("multiscale/bookcorpus_retina.yaml", vocab) == layers(12, d) + ends);
   CHECK(parameters_of("multiscale/wikitext103_vanilla.yaml", 33346) == layers(16, d) + 33346 * d + 2 * d + 512 * d);
-  // Three more tables of positions and closing norms, three upsamplings by 4 and three maps from 2 d.
+  // Three more position tables and closing norms, three upsamplings by 4 and three maps from 2 d.
   CHECK(parameters_of("multiscale/bookcorpus_topdown.yaml", vocab) ==
         layers(30, d) + ends + 3 * 2 * d + (128 + 32 + 8) * d + 3 * (4 * d * d + d) + 3 * (2 * d * d + d));
 }
 
 TEST_CASE("configs: the models of the Dispatcher paper have the published numbers of parameters") {
-  // 39M and 36M with all pieces of bert-base-cased, 41M and 38M with all pieces of bert-base-uncased.
+  // 39M and 36M with all tokens of bert-base-cased, 41M and 38M with all tokens of bert-base-uncased.
   CHECK(parameters_of("dispatcher/wikitext103_msa.yaml", 28'996) == 39'188'804);
   CHECK(parameters_of("dispatcher/wikitext103_dispatcher.yaml", 28'996) == 36'058'436);
   CHECK(parameters_of("dispatcher/1bw_msa.yaml", 30'522) == 40'752'954);
   CHECK(parameters_of("dispatcher/1bw_dispatcher.yaml", 30'522) == 37'622'586);
-  // 59M with GPT-2's pieces.
+  // 59M with GPT-2's tokens.
   CHECK(parameters_of("dispatcher/openwebtext_dispatcher.yaml", 50'257) == 59'448'337);
-  // 18M with the pieces of bert-base-cased that PTB needs.
+  // 18M with the tokens of bert-base-cased that PTB needs.
   CHECK(parameters_of("dispatcher/ptb_msa.yaml", 8'560) == 18'241'904);
 }
 

@@ -1,5 +1,5 @@
-// Which token is between two documents, for every format, kind of tokenizer and family: ids by hand. And vocabularies that come out smaller
-// than they were asked for.
+// The token between two documents for every format, kind of tokenizer and family, with ids by hand. And vocabularies smaller than
+// requested.
 #include "apps/run/corpus.h"
 
 #include <doctest/doctest.h>
@@ -49,7 +49,7 @@ std::string word_file(const std::string& added) {
 
 TEST_CASE("documents: the token between them, by format, tokenizer and family") {
   const ThreeDocuments documents;
-  const bool none = false, line = true;  // a line says that nothing is between them
+  const bool none = false, line = true;  // a line: nothing separates the documents
   const std::string words = documents.folder.write("words.json", word_file("")),
                     pieces = documents.folder.write("vocab.txt", "[UNK]\nb\n##a\nab\n"),
                     marked = documents.folder.write("marked.json", word_file(R"({"id":2,"content":"<stop>","eos":true})"));
@@ -95,10 +95,10 @@ TEST_CASE("documents: the token between them, by format, tokenizer and family") 
     CHECK(ids_of(corpus.train) == row.ids);
     CHECK(corpus.tokenizer->eos() == row.eos);
     CHECK((describe_corpus(config, corpus).find("nothing separates the documents") != std::string::npos) == row.has_line);
-    // The last id of a document ends a text that a model writes, and only that one does.
+    // Only the last id of a document ends a text that a model writes.
     if (row.eos == Eos::document) CHECK(corpus.tokenizer->marks().ends == Ids{row.ids.back()});
     CHECK(resolved(config, corpus.tokenizer.get()).eos == row.eos);
-    // Another start of the run has its tokenizer, whatever its run file asks for.
+    // A later start uses the run's tokenizer, with any run file.
     CHECK(ids_of(open_corpus(config, tokenizer_from_json(corpus.tokenizer->to_json())).train) == ids_of(corpus.train));
   }
 }

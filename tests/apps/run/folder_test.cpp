@@ -1,5 +1,5 @@
-// The folder of a run: one training at a time; config.yaml with the user's keys; the metadata of its files, and the comparison with them;
-// reports of evaluations, computed by hand.
+// The run folder: one process at a time; config.yaml with the user's keys; the metadata of its files, and the comparison with them; reports
+// of evaluations, by hand.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -35,7 +35,7 @@ TrainConfig tiny(const std::vector<std::string>& more = {}) {
 
 RunRequest request(const ScratchFolder& scratch, const std::vector<std::string>& more) { return {scratch / "a", tiny(more)}; }
 
-// Leaves a run in scratch/a that has done two steps.
+// Makes a run of two steps in scratch/a.
 void train_two_steps(const ScratchFolder& scratch, const std::vector<std::string>& more = {}, const std::string& init = "") {
   RunFolder run = RunFolder::to_train(request(scratch, more));
   const CharTokenizer tokenizer(kLetters);
@@ -50,7 +50,7 @@ void train_two_steps(const ScratchFolder& scratch, const std::vector<std::string
   run.save(model, optimizer, state);
 }
 
-// The error of a start that is to continue that run.
+// The error of a start that continues that run.
 std::string continued(const ScratchFolder& scratch, const std::vector<std::string>& more) {
   std::string error = error_of([&] { RunFolder::to_train(request(scratch, more)); });
   const std::string folder = scratch / "a";
@@ -96,10 +96,10 @@ TEST_CASE("a run folder: a continued run is compared with the keys of its newest
   CHECK(continued(scratch, {"seed=8"}) == "RUN: holds a run with seed: 1337, not 8" + advice);
   CHECK(continued(scratch, {"context=2"}) == "RUN: holds a run with context: 4, not 2" + advice);
   CHECK(continued(scratch, {"model.ff=8"}) == "RUN: holds a run with model.ff: 16, not 8" + advice);
-  CHECK(continued(scratch, {"model.ff=16", "context=4"}) == "no error");  // the values that it had
+  CHECK(continued(scratch, {"model.ff=16", "context=4"}) == "no error");  // the run's values
   CHECK(continued(scratch, {"tokenizer=byte"}) == "RUN: holds a run with tokenizer: char, not byte" + advice);
   CHECK(continued(scratch, {"steps=1"}) == "RUN: has done 2 steps; steps: 1 would be fewer");
-  CHECK(continued(scratch, {"data=b.txt"}) == "no error");  // texts are compared by their contents
+  CHECK(continued(scratch, {"data=b.txt"}) == "no error");  // texts are compared by content
   const std::string edited = read_text(scratch / "a/config.yaml") + "lr: 0.5\n";
   write_atomically(scratch / "a/config.yaml", edited);
   CHECK(continued(scratch, {}) == "no error");
@@ -181,7 +181,7 @@ TEST_CASE("a run folder: no file of a training names a path, and config.yaml kee
   CHECK(run.config().model.vocab == 4000);
   CHECK(run.model_config().vocab == 3);
   CHECK(run.load_model(Device::cpu).config().vocab == 3);
-  CHECK(continued(asked, {"tokenizer=bpe", "model.vocab=3000"}) == "no error");  // which this text cannot fill either
+  CHECK(continued(asked, {"tokenizer=bpe", "model.vocab=3000"}) == "no error");  // also too large for this text
   CHECK(contains(continued(asked, {"tokenizer=bpe", "model.vocab=2"}), "holds a run with model.vocab: 3, not 2;"));
 }
 
@@ -234,7 +234,7 @@ TEST_CASE("provenance: unknown keys, and values that are not UTF-8") {
   was["config"] += "init_changes: []\n";
   CHECK(contains(error_of([&] { difference(was, with_keys({}), &tokenizer, Compare::training); }), "metadata: unknown key 'init_changes'"));
   TrainConfig bytes = with_keys({"freeze=\"caf\\xe9\\n\\\"b\""});
-  bytes.init = "caf\xe9";  // no UTF-8, as paths may be
+  bytes.init = "caf\xe9";  // not UTF-8, as is possible in paths
   const Metadata odd = provenance(bytes, &tokenizer, Compare::training);
   CHECK(difference(odd, bytes, &tokenizer, Compare::training).empty());
   const ScratchFolder folder;
@@ -246,7 +246,7 @@ TEST_CASE("run report: an evaluation of a classifier tells its accuracy") {
   for (int64_t i = 0; i < 1500; ++i) confusion.add(0, i < 813 ? 0 : 1);
   const Evaluation evaluation{.nats_per_token = 0.687, .tokens = 1500, .targets = 1500, .confusion = confusion};
   CHECK(evaluation_line(2000, 0.69314, evaluation) == "step 2,000: train 0.6931, validation 0.6870, accuracy 0.5420 (1,500 documents)");
-  // The longest that are likely fit on a terminal of 80 columns.
+  // The longest likely lines fit on a terminal of 80 columns.
   CHECK(evaluation_line(100'000, 5.12345, {.nats_per_token = 5.1, .tokens = 99'999}).size() <= 80);
   CHECK(evaluation_line(9, 60, {.nats_per_token = 60, .tokens = 9}, 0.2534).ends_with("perplexity 1.14e+26 (9 tokens, 25.3% <unk>)"));
 }
@@ -266,7 +266,7 @@ TEST_CASE("a step that needs more memory than there is is refused; the batch tha
     config.batch = std::stoll(error.substr(end + 1));
     CHECK(config.batch > 100);
     CHECK(error_of([&] { check_step(config, config.model, kMemory); }) == "no error");
-    CHECK(memory_use(config.device).peak == memory_use(config.device).current);  // records of a training tell its own peak
+    CHECK(memory_use(config.device).peak == memory_use(config.device).current);  // training records contain its own peak
     config.batch += config.batch / 2;
     CHECK(error_of([&] { check_step(config, config.model, kMemory); }).starts_with("batch: "));
   }

@@ -1,4 +1,4 @@
-// The layers of settings, of which the last one wins, and the values that follow from the keys that were given.
+// The layers of settings (the last one wins), and the values derived from given keys.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 
 TrainConfig of_keys(const std::vector<std::string>& overrides) { return load_config<TrainConfig>("", overrides); }
 
-// Every key that is read, with the values that follow from others: two configs are the same if these are.
+// Every key that is read, with derived values. Two configs are equal if these are.
 std::map<std::string, std::string> keys_of(TrainConfig config) {
   config = resolved(config);
   std::map<std::string, std::string> values;
@@ -50,7 +50,7 @@ TEST_CASE("config: values that follow from others are never written, and follow 
   follows("model.windows", R"(["0:16", "0:16"])", R"(["0:256", "0:256"])");
   follows("model.head_groups", "[0, 0, 1, 1]", "[0, 1]");
   follows("context", "16", "256");
-  follows("schedule_steps", "null", "null");  // the steps of the first start, which the checkpoint has
+  follows("schedule_steps", "null", "null");  // the steps of the new run, in the checkpoint
   CHECK(first.sequence_length() == 16);
 }
 

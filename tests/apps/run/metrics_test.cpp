@@ -54,7 +54,7 @@ Result shell(const std::string& command) {
   return {::pclose(pipe), text};
 }
 
-// $RICCI_PYTHON or python3, quoted, if it has the tensorboard package; otherwise empty.
+// $RICCI_PYTHON or python3, quoted, if it has the tensorboard package, else empty.
 std::string python_with_tensorboard() {
   const char* const given = std::getenv("RICCI_PYTHON");
   for (const std::string& python : {std::string(given ? given : ""), std::string("python3")})
@@ -170,7 +170,7 @@ TEST_CASE("tensorboard: events have the bytes that the tensorboard package 2.21 
 
 TEST_CASE("tensorboard: a file per start, each after those before it, and what was not measured is absent") {
   const ScratchFolder folder;
-  folder.write("events.out.tfevents.4000000000.elsewhere", "");  // by a clock that was wrong
+  folder.write("events.out.tfevents.4000000000.elsewhere", "");  // by a wrong clock
   for (int start = 0; start < 3; ++start) {
     MetricsFile file(folder.path(), start);
     file.append({.step = start + 1, .tokens = 64, .lr = 1e-3, .grad_norm = std::nan(""), .time = 1700000000.25});

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# What a run keeps of the places and sizes that its user named: a project that is moved continues, equal trainings in other folders leave
-# equal files, and a size that the text cannot fill stays as it was asked for.
+# Paths and sizes in a run: a moved project continues, equal training in different folders writes equal files, and a vocabulary size that
+# the text cannot fill is stored as requested.
 #   moved.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
-# holds_no_path FOLDER: the weights of a run hold no path of this folder.
+# holds_no_path FOLDER: the weights of a run contain no path of this folder.
 holds_no_path() { verdict "$1: its weights name no folder" "$(grep -laF "$folder" "$1"/model.safetensors "$1"/checkpoints/*)"; }
 
-# ---- The size that was asked for
+# ---- The requested size
 export RICCI_CACHE=$folder/texts
 asked=(train tiny.yaml name=asked tokenizer=bpe model.vocab=4000)
 accept 'a vocabulary larger than the text' "${asked[@]}"
@@ -29,7 +29,7 @@ verdict 'the plan of the run has its size' "$(diff <(parameters runs/asked/confi
 accept 'a start from it' train init=asked name=grown data=text.txt steps=1 batch=2 sample.tokens=0 threads=1
 verdict 'has its tokenizer' "$(cmp runs/{asked,grown}/tokenizer.json 2>&1)"
 
-# ---- A project that is moved
+# ---- A moved project
 accept 'a tokenizer' tokenize train text.txt --kind bpe --vocab 300 -o mine.json
 accept 'a base' train tiny.yaml name=base tokenizer=mine.json steps=3
 mkdir here
@@ -76,7 +76,7 @@ cp copy/runs/base/model.safetensors copy/alone.safetensors
 follow copy next.yaml init=alone.safetensors steps=9
 verdict 'the same weights in a different file' "$(grep -q '^continues after step 4 of 9' out || shown out err)"
 
-# ---- A text that is compressed, and a corpus that is moved while it is prepared
+# ---- A compressed text, and a corpus that is moved while it is prepared
 accept 'a run on a text' train tiny.yaml name=packed data=text.txt steps=2
 gzip -k text.txt
 accept 'its text is compressed' train runs/packed data=text.txt.gz steps=3

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A run folder keeps what its user said, and not what follows from it. Errors about it are one clear line each, and nothing is lost.
+# A run folder stores the user's settings, without derived values. Errors about it are one clear line each, and nothing is lost.
 #   run_folder.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
 states=runs/tiny/checkpoints
 newest=$states/step-00000008.safetensors
 
-# unchanged NAME: runs/tiny is, byte for byte, what it was.
+# unchanged NAME: runs/tiny is unchanged, byte for byte.
 keep() { rm -rf kept && cp -r runs/tiny kept; }
 unchanged() { verdict "$1: nothing is lost" "$(diff -r kept runs/tiny 2>&1)"; }
 
@@ -22,7 +22,7 @@ printf '%s\n' 'name: tiny' 'model:' '  ctx: 16' '  d: 16' '  layers: 1' '  heads
   'eval_every: 0' 'log_every: 1' 'checkpoint_every: 4' 'sample:' '  tokens: 0' >expected
 verdict 'below it are the keys that were given, and no other' "$(tail -n +2 runs/tiny/config.yaml | diff - expected)"
 
-# ---- Another config
+# ---- A different config
 other='runs/tiny: holds a run with'
 refuse_tiny 'another learning rate' "$other lr: 0\.001, not 0\.01; .*name=" lr=0.01
 refuse_tiny 'a width that was not given' "$other model\.ff: 64, not 80; " model.ff=80
@@ -33,7 +33,7 @@ refuse_tiny 'one character of the text is another' 'runs/tiny: the text changed 
 touch other.txt && cp other.txt text.txt
 refuse 'a folder that is no run' 1 'cache/config\.yaml: No such file' train cache
 
-# ---- Keys that may change
+# ---- Keys that can change
 accept 'other intervals, more steps' train tiny.yaml name=tiny steps=12 checkpoint_every=2 eval_every=5 log_every=2 keep_checkpoints=3 threads=2
 cp -r runs/tiny runs/elsewhere
 RICCI_ISA=baseline accept 'on vectors of another width' train tiny.yaml name=elsewhere steps=14
@@ -42,7 +42,7 @@ accept 'the same in one piece' train tiny.yaml name=straight steps=12
 verdict 'is the same model' "$(cmp runs/{tiny,straight}/model.safetensors 2>&1)"
 rm -rf runs/tiny && cp -r kept runs/tiny
 
-# ---- What follows from other keys is never written down as said: with another key it is another value
+# ---- Derived values are never stored as given: a different key gives a different value
 # value RUN KEY: its value, or the shape if the key is a tensor.
 value() {
   case $2 in *.weight) header runs/$1/model.safetensors | grep -oP "\"\Q$2\E\":{[^}]*\"shape\":\K[^]]*]" ;; *) trained runs/$1/model.safetensors "$2" ;; esac
@@ -64,12 +64,12 @@ follows 'model.preset=llama model.gated=false' model.preset=gpt model.positions 
 follows '' 'model.family=classifier data=labels.tsv label_field=1' model.causal true false
 follows 'model.family=topdown model.scales=[1,4]' model.scales=[1,2,4] model.layers '[1, 1]' '[1, 1, 1]'
 follows 'model.mixer=dispatcher model.heads=1' model.ctx=32 blocks.0.mixer.coef.weight '[4,16]' '[5,16]'  # 2^levels positions
-follows model.head_width=8 model.heads=4 blocks.0.mixer.qkv.weight '[48,16]' '[96,16]'  # as many heads of keys and values
+follows model.head_width=8 model.heads=4 blocks.0.mixer.qkv.weight '[48,16]' '[96,16]'  # equal numbers of heads of keys and values
 retina='model.family=retina model.scales=[1,4] model.heads=4'
 follows "$retina" model.ctx=32 model.windows '["0:16", "0:16"]' '["0:32", "0:32"]'
 follows "$retina" 'model.heads=8' model.head_groups '[0, 0, 1, 1]' '[0, 0, 0, 0, 1, 1, 1, 1]'
 
-# ---- The words of the user
+# ---- The user's text
 said='name: said
 model: {d: 16, layers: 1, heads: 2, ctx: 16}  # small
 data: text.txt
@@ -91,7 +91,7 @@ accept 'it continues by its run file' train said.yaml steps=8
 verdict 'whose keys are now the keys of the run' "$(grep -E 'prompt|checkpoint_every' runs/said/config.yaml; grep -qx 'steps: 8' runs/said/config.yaml || echo no)"
 verdict 'no other file has them' "$(ls runs/said | grep -vE '^(checkpoints|config\.yaml|events\..*|metrics\.jsonl|model\.safetensors|tokenizer\.json)$')"
 
-# ---- Documents: a run whose config has no word about their end continues without one; and a vocabulary that came out smaller
+# ---- Documents: a run without the key eos continues without one; a vocabulary smaller than requested
 for ((i = 0; i < 60; ++i)); do echo "{\"text\": \"the fox $i\"}"; done >documents.jsonl
 for kind in char 'bpe model.vocab=300'; do
   documents=(train tiny.yaml data=documents.jsonl format=jsonl schedule=constant tokenizer=$kind)
@@ -142,7 +142,7 @@ refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and 
 rm -rf runs/damaged/checkpoints
 refuse 'a model without checkpoints' 1 'runs/damaged: holds a trained model but no checkpoint' train tiny.yaml name=damaged
 
-# ---- A checkpoint of another run
+# ---- A checkpoint of a different run
 accept 'a run of another seed' train tiny.yaml name=seed seed=7
 cp runs/seed/checkpoints/*2.safetensors $states/step-00000009.safetensors
 keep
@@ -156,8 +156,8 @@ refuse_tiny 'a checkpoint of another shape' "$other model\.d: 32, not 16"
 rm -rf runs/tiny && accept 'the small run again' train tiny.yaml name=tiny steps=8 checkpoint_every=4
 keep
 
-# ---- A config or a tokenizer that was edited after the training
-# edited FILE SED PATTERN PATTERN: what is said to an evaluation, and to the training that goes on.
+# ---- A config or a tokenizer that was edited after training
+# edited FILE SED PATTERN PATTERN: the messages of an evaluation and of continued training.
 edited() {
   rm -rf runs/edited && cp -r kept runs/edited && sed -i "$2" "runs/edited/$1"
   verdict "$1 after $2" "$(! diff -q kept runs/edited >/dev/null || echo 'is as it was')"
@@ -173,7 +173,7 @@ edited config.yaml '$aseed: 1' '' 'seed: 1337, not 1'
 edited tokenizer.json 's/ab/ba/' "$was a different tokenizer" 'a different tokenizer'
 rm -rf runs/edited
 
-# ---- A run of an older version is refused, whatever opens it, and listed
+# ---- A run of an older version is an error in every program, and is listed
 cp -r kept runs/older && sed -i '1s/ricci [0-9.]*/ricci 0.2.0/' runs/older/config.yaml
 cp -r runs/older before
 older='older/config\.yaml: made by ricci 0\.2\.0; this version reads runs from 0\.3\.0 on$'
@@ -187,7 +187,7 @@ accept 'the list of runs' runs
 verdict 'has it, with a note' "$(grep -q '^older ' out && grep -q '^runs/older/config.yaml: made by ricci 0.2.0;' out || echo no)"
 rm -rf runs/older
 
-# ---- Checkpoints that a run was killed before it removed, and lost records
+# ---- Checkpoints that a killed run left, and lost records
 cp -r kept runs/pruned
 last=$(ls runs/pruned/checkpoints | tail -1)
 cp runs/pruned/checkpoints/$last runs/pruned/checkpoints/step-00000001.safetensors
@@ -198,7 +198,7 @@ run train runs/pruned keep_checkpoints=1 steps=12
 verdict 'lost records are reported' "$([ $? = 0 ] && diff err - <<<"warning: runs/pruned/metrics.jsonl is missing: the records of $((10#${last//[!0-9]/})) steps are lost")"
 rm -rf runs/pruned
 
-# ---- Two at once
+# ---- Two processes
 cp -r runs/tiny runs/busy
 busy=(tiny.yaml name=busy steps=1000000 checkpoint_every=0)
 start train "${busy[@]}"
@@ -210,7 +210,7 @@ wait $background 2>/dev/null
 background=
 rm -rf runs/busy
 
-# ---- No room: a limit on the size of files
+# ---- A limit on the size of files
 limit=$((size / 1024 - 4))
 limited() { (ulimit -f $limit && exec "$build/ricci-train" "$@") >out 2>err </dev/null; }
 limited tiny.yaml name=tiny steps=12

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# One process at a time trains in a run folder, parts of which may be links, and a reader always finds a checkpoint in it.
+# One process at a time trains in a run folder, with or without links in it, and a reader always finds a checkpoint.
 #   shared_folder.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
-rounds=$(few_or_all 6 40)  # how often ricci eval reads beside a training
+rounds=$(few_or_all 6 40)  # how often ricci eval reads during training
 endless=(tiny.yaml steps=1000000 checkpoint_every=20 keep_checkpoints=1)
 has_checkpoint() { ls "runs/$1/checkpoints" 2>/dev/null | grep -q '^step'; }
 
-# ---- Many starts at once: one of them trains, and what is left is what one alone leaves
+# ---- Many simultaneous starts: one of them trains, with the files of a single start
 accept 'a run alone' train tiny.yaml name=alone steps=30
 pids=
 for number in {1..4}; do
@@ -26,11 +26,11 @@ verdict 'four starts at once: the others are told' "$faults"
 verdict 'one of them has trained' "$([ $trained = 1 ] || echo "$trained have")"
 verdict 'its model is that of a run alone' "$(cmp runs/{alone,many}/model.safetensors 2>&1)"
 
-# ---- A start that comes to nothing leaves nothing
+# ---- A failed start leaves no files
 refuse 'no such text' 1 'neither none\.txt' train tiny.yaml name=nothing data=none.txt
 verdict 'no folder is left' "$([ ! -e runs/nothing ] || echo it is)"
 
-# ---- Links inside a run folder lead to a disk with more room, or into a store
+# ---- Links inside a run folder lead to a larger disk, or into a store
 saving=(schedule=constant checkpoint_every=4)
 accept 'a run in one piece' train tiny.yaml name=whole steps=12 "${saving[@]}"
 accept 'a run to link from' train tiny.yaml name=x2 steps=8 "${saving[@]}"
@@ -42,15 +42,14 @@ for name in config.yaml tokenizer.json metrics.jsonl model.safetensors checkpoin
   verdict 'the same model' "$(cmp runs/{whole,linked}/model.safetensors 2>&1)"
   case $name in
     checkpoints) verdict 'the new checkpoints are on the other disk' "$([ -L runs/linked/checkpoints ] && cmp <(tensors runs/whole/checkpoints/step-00000012.safetensors) <(tensors store/object/step-00000012.safetensors) 2>&1)" ;;
-    metrics.jsonl) ;; # it grows where it is
+    metrics.jsonl) ;; # it grows in place
     *) verdict "what $name led to is as it was" "$(diff -r kept store 2>&1)" ;;
   esac
 done
 rm -rf runs/linked store && cp -r runs/x2 runs/linked && rm -r runs/linked/checkpoints runs/linked/model.safetensors && ln -s /nowhere runs/linked/checkpoints
 refuse 'a disk that is not there' 1 'runs/linked/checkpoints: cannot be made: ' train tiny.yaml name=linked steps=12 "${saving[@]}"
 
-# ---- The folder of a run is removed, renamed or replaced while it trains: the old training ends with one line, and the new one has its own
-# files only
+# ---- A run folder is removed, renamed or replaced during training: the old run ends with one line, and the new one has only its own files
 accept 'a run to compare with' train tiny.yaml name=expected steps=30
 for what in removed renamed replaced; do
   rm -rf runs/lost away
@@ -71,7 +70,7 @@ for what in removed renamed replaced; do
   fi
 done
 
-# ---- Readers beside a training
+# ---- Readers during training
 start train "${endless[@]}" name=busy checkpoint_every=1 eval_every=3
 await 'has_checkpoint busy'
 faults=

@@ -1,5 +1,5 @@
-// The texts that ranks compare; the config that rank 0 sends; frozen parameters; the loss of conversations, which counts only answers; and
-// the embedded text, which must be the same in every build, because runs that learn it continue after an update.
+// The texts that ranks compare; the config that rank 0 sends; frozen parameters; the loss of conversations (only answers are scored); the
+// embedded text, equal in every build, so its runs continue after an update.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -38,7 +38,7 @@ Model small() {
   return Model(c);
 }
 
-// The paths that are frozen.
+// The frozen paths.
 std::vector<std::string> frozen(const std::vector<std::string>& patterns) {
   Model model = small();
   freeze_parameters(model, patterns);
@@ -51,7 +51,7 @@ std::vector<std::string> frozen(const std::vector<std::string>& patterns) {
 
 constexpr int64_t kVocab = 10;
 
-// The bytes of the loss and of all gradients, for a document of these ids, of which some count.
+// The bytes of the loss and of all gradients, for a document of these ids, some of them scored.
 std::string learnt(const std::vector<int64_t>& ids, const std::vector<uint8_t>& counts) {
   ModelConfig config;
   config.layers = 2;
@@ -122,7 +122,7 @@ TEST_CASE("a schedule and its warm-up: lines about a run that ends inside of one
         "warmup: 100 steps, but the schedule ends at step 100;\nafter the warm-up the learning rate is 0.0001\n");
   CHECK(note({"warmup=10"}, 60, 40, 40) ==
         "the schedule ends at step 40: after it the learning rate is 0.0001;\nschedule_steps=60 would end it later\n");
-  CHECK(note({"warmup=10"}, 60, 40, 0).empty());  // it was asked for
+  CHECK(note({"warmup=10"}, 60, 40, 0).empty());  // as requested
   CHECK(note({}, 101, 101, 0).empty());
   CHECK(note({"schedule=constant"}, 200, 40, 40).empty());
 }

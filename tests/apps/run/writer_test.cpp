@@ -1,4 +1,4 @@
-// Escapes of prompts; and texts that end before a stop string, however they are divided into pieces.
+// Escapes of prompts, and texts that end before a stop string, for any division into parts.
 #include "apps/run/writer.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ struct Shown {
   bool met;
 };
 
-// The text in pieces of `bytes` bytes; at_once: what was shown before the end.
+// The text in parts of `bytes` bytes. at_once: the text shown before the end.
 Shown shown(const std::vector<std::string>& stops, const std::string& text, size_t bytes) {
   StopStrings strings(stops);
   Shown result{};

@@ -1,5 +1,4 @@
-// Texts of YAML: what they hold, the errors about them, and that they cost time and memory in proportion to their length, whatever they
-// hold.
+// YAML texts: their values, their errors, and time and memory in proportion to their length for any content.
 #include <doctest/doctest.h>
 #include <yaml-cpp/yaml.h>
 

@@ -1,4 +1,4 @@
-// The command line by its exit codes and its texts on stdout and stderr, and the layout of --help. Tables as text and as JSON.
+// The command line: exit codes, texts on stdout and stderr, and the layout of --help. Tables as text and as JSON.
 #include "apps/terminal/cli.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ using namespace test_data;
 
 namespace {
 
-// Everything that goes to a descriptor while f runs.
+// The output to a descriptor while f runs.
 template <class F> std::string captured(int descriptor, std::FILE* stream, const F& f) {
   const ScratchFolder folder;
   const std::string path = folder.write("out", "");
@@ -239,7 +239,7 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"a.yaml", "b.yaml"}) == "ricci train: expected one run file, got a.yaml and b.yaml (--help lists the options)\n");
   CHECK(parse({"--lr"}).find("--lr; keys of a run file are written as lr=VALUE (--help") != std::string::npos);
   CHECK(parse({"--~lr"}).find("--~lr; keys of a run file are written as ~lr (--help") != std::string::npos);
-  // Words with dashes and words without keep their order, because the last one of a key counts.
+  // Words with and without dashes keep their order: the last one of a key wins.
   CHECK(parse({"--model.layers=1", "model.layers=2"}) == ": <model.layers=1> <model.layers=2>");
   CHECK(parse({"model.layers=2", "run.yaml", "--model.layers=1"}) == "run.yaml: <model.layers=2> <model.layers=1>");
   CHECK(parse({"~model", "--data=[a,b]", "data=[c]"}) == ": <~model> <data=[a,b]> <data=[c]>");

@@ -1,4 +1,4 @@
-// The progress bar by the characters that it writes, with the clock and the width of the test, and on terminals that change their width.
+// The characters of the progress bar, with the test's clock and width, and on terminals that change their width.
 #include "apps/terminal/progress.h"
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ class Recorder {
     progress.reset();
     std::fclose(file_);
   }
-  // The text that was written since the last call.
+  // The text since the last call.
   std::string taken() {
     std::string text(4096, ' ');
     text.resize(static_cast<size_t>(std::max<ssize_t>(::pread(::fileno(file_), text.data(), text.size(), seen_), 0)));
@@ -54,7 +54,7 @@ class Recorder {
 
 const std::string kErase = "\r\x1b[J";
 
-// A pseudo-terminal. taken() returns the text that was written to `out`.
+// A pseudo-terminal. taken() returns the text written to `out`.
 struct Terminal {
   explicit Terminal(int width) {
     REQUIRE(::openpty(&master, &slave, nullptr, nullptr, nullptr) == 0);
@@ -144,7 +144,7 @@ TEST_CASE("progress: lines stand above the bar, and the end leaves nothing of it
     r.taken();
     r.progress->line("validation loss 2.1");
     CHECK(r.taken() == kErase + "validation loss 2.1\n");
-    r.progress->update(2, 20);  // comes back at once
+    r.progress->update(2, 20);  // is drawn again immediately
     CHECK(contains(r.taken(), "step 2/10"));
     r.progress.reset();
     CHECK(r.taken() == kErase);
@@ -216,7 +216,7 @@ TEST_CASE("progress: output that cannot be written is dropped") {
   std::fclose(full);
 }
 
-// Erasing from the first character of the line to the end of the screen leaves nothing, whether a terminal breaks long lines or cuts them.
+// Erasing from the first character of the line to the end of the screen erases the bar, even if a terminal breaks or cuts long lines.
 TEST_CASE("progress: the bar is as wide as the terminal is now, and is erased from the first character of its line") {
   const Terminal terminal(100);
   double now = 0;

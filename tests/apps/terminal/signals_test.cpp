@@ -31,7 +31,7 @@ void wait_until_asleep(pid_t thread) {
     status = read_file("/proc/self/task/" + std::to_string(thread) + "/stat");
 }
 
-// Writes more than the reader takes, and gets a request to end while it waits for the reader.
+// Writes more than the reader reads, and gets a request to end while it waits for the reader.
 void write_until_asked(int descriptor) {
   const Interrupt interrupt;
   std::signal(SIGPIPE, SIG_IGN);
@@ -54,7 +54,7 @@ TEST_CASE("interrupt: the first signal sets the flag, a new watch starts without
     const Interrupt interrupt;
     CHECK_FALSE(interrupt.requested());
     std::raise(signal);
-    if (signal == SIGUSR1) std::raise(signal);  // it asks, however often it comes
+    if (signal == SIGUSR1) std::raise(signal);  // only asks, even if repeated
     CHECK(interrupt.requested());
   }
 }
@@ -64,7 +64,7 @@ TEST_CASE("interrupt: a request is overdue after a second, however long a step h
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
   std::raise(SIGTERM);
   CHECK_FALSE(interrupt.is_overdue());
-  std::raise(SIGUSR1);  // a repeated request does not begin again
+  std::raise(SIGUSR1);  // a repeated request has no effect
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));
   CHECK(interrupt.is_overdue());
 }
@@ -100,7 +100,7 @@ TEST_CASE("interrupt: a second signal ends the program, whichever was first") {
   }
 }
 
-#if !defined(__SANITIZE_THREAD__)  // it queues signals, and forgets them if their handler has gone by then
+#if !defined(__SANITIZE_THREAD__)  // it queues signals, and drops them if their handler is gone
 TEST_CASE("interrupt: two signals that arrive together are two") {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
@@ -200,7 +200,7 @@ TEST_CASE("output: a request to end before a write counts in it") {
     if (::pipe(ends) != 0) fail("no pipe");
     const Interrupt interrupt;
     std::raise(SIGTERM);
-    write_output(ends[1], std::string(1'000'000, 'x'));  // nobody reads, and no other signal comes
+    write_output(ends[1], std::string(1'000'000, 'x'));  // no reader, and no other signal
   }) == "no error");
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A run that starts from another one: the keys and the weights that it takes, the keys that differ, and the parameters that stay frozen.
+# A run starts from a different one: copied keys and weights, different keys, and frozen parameters.
 #   init.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
 
@@ -9,7 +9,7 @@ tensor() {
   offsets=$(header "$1" | grep -oE "\"${2//./\\.}\":\{[^}]*" | grep -oE '\[[0-9]+,[0-9]+\]$' | tr -d '[]')
   tensors "$1" | tail -c +$((${offsets%,*} + 1)) | head -c $((${offsets#*,} - ${offsets%,*})) | sha256sum
 }
-# starts TEXT: the first line that was printed.
+# starts TEXT: the first printed line.
 starts() { awk 'NR > 1 && !/^  / { exit } NR > 1 { printf ";" substr($0, 2); next } { printf $0 } END { print "" }' out | diff - <(echo "starts from $PWD/$1"); }
 names() { header "$1" | grep -oE '"[a-z_0-9.]+":\{"dtype"' | grep -oE '[a-z_0-9.]{2,}' | grep -v dtype | sort; }
 
@@ -30,7 +30,7 @@ warmup: 0
 sample: {tokens: 0}
 END
 
-# ---- What is taken over
+# ---- Copied keys
 accept 'a run that starts from it' train next.yaml
 verdict 'it tells so' "$(starts "$first")"
 verdict 'its config names the keys of the first' "$(for key in 'd: 16' 'ctx: 16' 'heads: 2' 'layers: 2' 'dropout: 0.1'; do grep -qxF "  $key" runs/next/config.yaml || echo "$key"; done)"
@@ -54,7 +54,7 @@ refuse 'a damaged file of weights' 1 'damaged\.safetensors: damaged: its bytes d
 accept 'the resolved run file trains the same again' train runs/next/config.yaml name=again steps=2
 verdict 'bit for bit' "$([ "$(tensors runs/again/model.safetensors | sha256sum)" = "$(tensors runs/next/model.safetensors | sha256sum)" ] || echo no)"
 
-# ---- What follows from other keys follows those of the new run
+# ---- Derived values follow the keys of the new run
 retina=(model.family=retina 'model.scales=[1, 4]' model.ctx=16)
 accept 'a retina whose windows follow the context' train tiny.yaml name=retina "${retina[@]}" steps=1
 cp runs/retina/model.safetensors retina.safetensors
@@ -72,7 +72,7 @@ accept 'the same config with another tokenizer' train runs/first/config.yaml nam
 accept 'it is a start' train next.yaml name=from_bytes init=runs/bytes
 verdict 'its tokenizer gives the size' "$(grep vocab runs/bytes/config.yaml runs/from_bytes/config.yaml)"
 verdict 'and comes along' "$(cmp runs/bytes/tokenizer.json runs/from_bytes/tokenizer.json 2>&1)"
-# parameters RUN_FILE...: how many a plan tells.
+# parameters RUN_FILE...: the number in a plan.
 parameters() { "$build/ricci-plan" "$@" --json | sed -nE 's/^ *"parameters": ([0-9]+),?$/\1/p' | head -1; }
 printf 'aabb aabb aabb aabb aabb aabb aabb aabb aabb aabb' >few.txt
 verdict 'a plan of a run that starts from another has its vocabulary' "$(diff <(parameters next.yaml data=few.txt) <(parameters runs/first/config.yaml))"
@@ -81,7 +81,7 @@ verdict 'a plan of a run needs none of its text' "$(diff <(parameters runs/first
 mv away.txt text.txt
 verdict 'a plan needs no run file' "$(parameters model.d=16 model.heads=1 data=text.txt | grep -qE '^[1-9]' || echo 'no number')"
 
-# ---- Keys that differ
+# ---- Different keys
 accept 'other heads' train next.yaml name=heads model.heads=4
 verdict 'all weights fit' "$(starts "$first")"
 accept 'another dropout' train next.yaml name=dropout model.dropout=0.5
@@ -157,7 +157,7 @@ accept 'and gone on' train runs/resumed steps=3
 accept 'without an interruption' train tiny.yaml name=whole steps=3 'freeze=[tok, pos, blocks.*.ln1, blocks.0.fc.weight]' schedule=constant
 verdict 'gives the same bits' "$([ "$(tensors runs/resumed/model.safetensors | sha256sum)" = "$(tensors runs/whole/model.safetensors | sha256sum)" ] || echo no)"
 
-# ---- A rate of its own
+# ---- A separate rate
 small=(tiny.yaml steps=3 min_lr=0)
 accept 'a rate of 0 for the tables' train "${small[@]}" name=slow 'lr_of={tok: 0, pos: 0}'
 for name in tok.weight pos.weight blocks.0.fc_out.weight; do

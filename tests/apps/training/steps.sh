@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a step of ricci train makes of the run file: its learning rate, and the clipping of the gradient. And when a training ends by itself:
-# patience with the validation loss, and a step that is not finite.
+# The effects of the run file on a step of ricci train: its learning rate and gradient clipping. And the ends of training: patience with the
+# validation loss, and a step that is not finite.
 #   steps.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
 plain=(tiny.yaml optimizer=sgd momentum=0 weight_decay=0 schedule=constant warmup=0 steps=1)
@@ -13,7 +13,7 @@ accept 'a schedule' train tiny.yaml name=schedule schedule=linear warmup=3 lr=1e
 verdict 'the rate of step t is that of the schedule at t - 1' \
   "$(paste -d' ' - - <<<"$(column schedule lr; echo end)" | diff - <(printf '%s\n' '0.00025 0.0005' '0.00075 0.001' '0.00075 0.0005' '0.00025 end'))"
 
-# A schedule ends where it ended when the run was begun, also where the run goes on to more steps.
+# A schedule keeps its end, even if the run continues for more steps.
 rates() { column "$1" lr | tail -n +"${2:-1}" | xargs printf '%.6g\n' | xargs; }
 falling=(tiny.yaml schedule=linear warmup=0 lr=1e-3 min_lr=1e-4)
 accept 'a schedule to its end' train "${falling[@]}" name=falling steps=4
@@ -91,7 +91,7 @@ refuse 'weights of columns' 1 'weights: nothing reads it here, only order: shuff
 # ---- Patience. A rate this high makes the validation loss worse after some steps.
 early=(train tiny.yaml eval_every=2 checkpoint_every=3 lr=0.3 schedule=constant warmup=0 keep_checkpoints=1)
 accept 'training without patience' "${early[@]}" name=whole steps=40
-# The evaluation after which no better one came for 6 steps.
+# The evaluation without a better one for 6 steps.
 expected=$(grep -oE '"step":[0-9]+|"val_loss":[0-9.e+-]+' runs/whole/metrics.jsonl | awk -F: '
   /step/ { step = $2 } /val_loss/ { if (!best || $2 < best) { best = $2; at = step } else if (step - at >= 6) { print at, step; exit } }')
 read -r best last <<<"$expected"

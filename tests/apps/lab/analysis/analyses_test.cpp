@@ -1,4 +1,4 @@
-// The numbers of analyses, compared with numbers that were counted by hand.
+// The numbers of analyses, compared with a calculation by hand.
 #include "apps/lab/analysis/analyses.h"
 
 #include <doctest/doctest.h>
@@ -68,7 +68,7 @@ TEST_CASE("shuffle: another order of the same ids, by seed and window") {
   CHECK(shuffled(32, 2, 0) != mixed);
 }
 
-// Two windows of 8 tokens: position 3 is the last of the shuffled ones, and predicts the first of 5 distances.
+// Two windows of 8 tokens: position 3 is the last shuffled one, and predicts the first of 5 distances.
 TEST_CASE("shuffle: means and standard errors by distance") {
   const std::vector<double> before = {90, 90, 90, 1, 2, 3, 4, 5, 90, 90, 90, 3, 4, 5, 6, 7},
                             after = {80, 70, 60, 5, 5, 5, 5, 5, 80, 70, 60, 5, 5, 5, 7, 9};
@@ -108,7 +108,7 @@ TEST_CASE("neighbours: cosines of vectors without their mean, of other windows o
   CHECK(chunks.vectors == std::vector<double>{1, 0, -1, 0, 0, 1, 0, -1});
   Chunks tilted{.tokens = 4, .is_mean = false, .per_window = 2, .width = 2, .vectors = {1, 0, 0, 1, 0.6, 0.8, -0.8, 0.6}};
   const std::vector<Ranked> near = nearest_chunks(tilted, 0, 5);
-  REQUIRE(near.size() == 2);  // not itself, not its neighbour in the window
+  REQUIRE(near.size() == 2);  // not itself, not the next chunk of the window
   CHECK(near[0].index == 2);
   CHECK(near[0].score == doctest::Approx(0.6));
   CHECK(near[1].index == 3);
@@ -133,7 +133,7 @@ TEST_CASE("samples: the share of n-grams that repeat an earlier one") {
   CHECK(repeated_shares({ids, {1, 1}})[0] == (1 - 3 / 8.0 + 0.5) / 2);  // a mean over texts
 }
 
-// The example of Papineni et al.: "the" is counted twice at most, since no reference has it more often.
+// The example of Papineni et al.: "the" counts at most twice, its largest count in a reference.
 TEST_CASE("samples: BLEU, clipped, with two references, with the penalty for short candidates") {
   const auto score = [](const std::string& candidate, const std::vector<std::string>& references) {
     std::vector<Words> all;
@@ -142,10 +142,10 @@ TEST_CASE("samples: BLEU, clipped, with two references, with the penalty for sho
   };
   CHECK(score("the cat is on the mat", {"the cat is on the mat"}) == doctest::Approx(100));
   CHECK(score("the the the the the the the", {"the cat is on the mat", "there is a cat on the mat"}) == 0);
-  // The precisions are 5/6, 4/5, 3/4 and 2/3. Their product is 1/3, and both texts have the same length.
+  // The precisions are 5/6, 4/5, 3/4 and 2/3, with the product 1/3. Both texts have equal lengths.
   CHECK(score("the cat is on the rug", {"the cat is on the mat"}) == doctest::Approx(100 * std::pow(1 / 3.0, 0.25)));
-  // All precisions are 1, and 5 words stand against 6. A second reference of 5 words takes the penalty away; one of 4 is as near as one of
-  // 6, and the shorter counts.
+  // All precisions are 1, with 5 words against 6. A second reference of 5 words removes the penalty. A reference of 4 words is as near as
+  // one of 6, and the shorter one applies.
   CHECK(score("the cat is on the", {"the cat is on the mat"}) == doctest::Approx(100 * std::exp(1 - 6 / 5.0)));
   CHECK(score("the cat is on the", {"the cat is on the mat", "a dog was not there"}) == doctest::Approx(100));
   CHECK(score("the cat is on the", {"the cat is on the mat", "a dog was there"}) == doctest::Approx(100));

@@ -1,4 +1,4 @@
-// The report of ricci bench: quartiles, tables and charts of known numbers, and the work of a step counted by hand.
+// The report of ricci bench: quartiles, tables and charts of known numbers, and the work of a step by hand.
 #include "apps/lab/benchmark/benchmark.h"
 
 #include <doctest/doctest.h>
@@ -39,9 +39,9 @@ TEST_CASE("bench: quartiles lie between neighbours in proportion") {
   CHECK(error_of([] { spread_of({}); }) == "bench: no step was timed");
 }
 
-// 4 positions of width 8, 2 heads: a map of 8 to n takes 2 * 4 * 8 n FLOPs forward and twice as many backward; attention sees
-// 1 + 2 + 3 + 4 = 10 pairs, 2 products of 2 * 10 * 8 forward and 5 backward; of the shift-and-sum 3 + 2 rows add up, 2 * 5 * 8, and three
-// times as many backward; a metric is multiplied with p in 2 * 4 * 8 * 4, and twice backward.
+// 4 positions of width 8, 2 heads. A map of 8 to n needs 2 * 4 * 8 n FLOPs forward and twice that backward. Attention has
+// 1 + 2 + 3 + 4 = 10 pairs: 2 products of 2 * 10 * 8 forward and 5 backward. Shift-and-sum adds 3 + 2 rows: 2 * 5 * 8 forward, three times
+// that backward. A metric is multiplied with p in 2 * 4 * 8 * 4, and twice that backward.
 TEST_CASE("bench: FLOPs and parameters of mixers, counted by hand") {
   const std::vector<MixerRow> rows = measure(small());
   const double attention = 7 * 2 * 10 * 8, of_one = 3 * 2 * 4 * 8;  // of_one: a map to one number

@@ -1,5 +1,5 @@
-// Axes have ticks at round numbers. Charts show intervals around points, and say when an axis is logarithmic. Heat
-// maps are tables as cells with a legend.
+// Axes have ticks at round numbers. Charts show intervals around points, and label logarithmic axes. Heat maps are tables as cells with a
+// legend.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ std::string labels_of(const Axis& axis, int most) {
 std::string svg_of(const Chart& chart, size_t panel = 0) { return pictures_of(chart).at(panel).elements; }
 std::string svg_of(const Curve& curve) { return svg_of(Chart{.x_name = "x", .panels = {{"loss", "", {curve}}}}); }
 
-// All numbers in a text, such as the places of a path.
+// All numbers in a text, such as the positions of a path.
 std::vector<double> numbers_of(const std::string& text) {
   std::vector<double> numbers;
   for (const char* at = text.c_str(); *at;) {
@@ -37,7 +37,7 @@ std::vector<double> numbers_of(const std::string& text) {
   return numbers;
 }
 
-// The attribute of the element on the first line that has this text.
+// The attribute of the element on the first line with this text.
 std::string attribute(const std::string& svg, const std::string& element, const std::string& name) {
   const size_t at = svg.find(element);
   REQUIRE(at != svg.npos);
@@ -74,7 +74,7 @@ TEST_CASE("axis: for any range there are ticks inside it, ascending, not too man
   for (const double low : {-7.3e5, -1.0, 0.0, 1e-9, 0.37, 12345.678})
     for (const double width : {1e-6, 0.013, 1.0, 777.0, 3.1e8})
       for (int most = 5; most <= 12; ++most) {
-        if (width < 1e-6 * std::abs(low)) continue;  // labels of 16 digits help nobody
+        if (width < 1e-6 * std::abs(low)) continue;  // labels of 16 digits are useless
         const Axis axis{low, low + width};
         const std::vector<Tick> all = ticks(axis, most);
         CHECK(all.size() >= 2);
@@ -94,7 +94,7 @@ TEST_CASE("axis: ranges hold all values, also a single one or none; a logarithmi
   CHECK(around({5}).low < 5);
   CHECK(around({5}).high > 5);
   CHECK(around({1e-3, 1e-3 * (1 + 1e-15)}).high == doctest::Approx(1.5e-3));
-  CHECK(around({1, 100}).low == 0);  // because the least is far below the greatest
+  CHECK(around({1, 100}).low == 0);  // the lowest is far below the highest
   CHECK(around({2, 10}).low == doctest::Approx(1.68));
   CHECK(around({8, 10}).high == doctest::Approx(10.08));
   CHECK(around({1, 100}, true).low == doctest::Approx(std::pow(100, -0.04)));

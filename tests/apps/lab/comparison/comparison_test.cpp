@@ -82,7 +82,7 @@ TEST_CASE("comparison: a list for a key that takes one value is a grid") {
             "a_mixer_dispatcher-dispatcher-sdp_scales_1-2-8: model.mixer=[dispatcher, dispatcher, sdp] model.scales=[1, 2, 8]",
             "a_mixer_sdp_scales_1-4: model.mixer=sdp model.scales=[1, 4]",
             "a_mixer_sdp_scales_1-2-8: model.mixer=sdp model.scales=[1, 2, 8]"});
-  // Keys that take lists, unknown ones and empty lists stay as they are.
+  // Keys with lists, unknown keys and empty lists are unchanged.
   for (const char* word : {"model.scales=[1, 4]", "model.layers=[2, 2]", "model.mixer=[sdp, metric]", "data=[a, b]", "freeze=[tok, pos]",
            "model.windows=[[0, 4], [4, 16]]", "lrr=[1, 2]", "lr=[]"})
     CHECK(rows("a: run.yaml\n", {word}) == Names{"a: " + std::string(word)});
@@ -112,7 +112,7 @@ TEST_CASE("comparison: a run file, a run or keys are one model, and a grid makes
   CHECK(models(file, {"lr=1"}) == Names{" of " + file});
   const std::string config = folder.write("mine/config.yaml", kRun);
   CHECK(models("mine", {"lr=[1]"}) == Names{"lr_1 of " + config});
-  // A model may have the name of a key, and `base` is a key of both.
+  // A model can have the name of a key, and `base` is a key of both.
   CHECK(contestants_of(folder, "data: a.yaml\nbase: [b.yml, lr=1]\n").size() == 2);
   CHECK(contestants_of(folder, "base: run.yaml\n")[0].name == "base");
   CHECK(complaint("vanilla: small.yaml\nsteps: 4\n") == "models.yaml: steps is a key of a run file, and vanilla a model of a comparison "
@@ -183,13 +183,13 @@ TEST_CASE("comparison: evaluations score the positions that the losses of all mo
   };
   const std::string three = "a: run.yaml\nb: " + full + "\"model.scales=[1, 4]\"]\nc: " + full + "\"model.scales=[1, 2]\"]\n";
   CHECK(from(three) == std::vector<int64_t>{3, 3, 3});
-  CHECK(from(three, {}, {"c", "a"}) == std::vector<int64_t>{3, 3});  // whichever of them are chosen
+  CHECK(from(three, {}, {"c", "a"}) == std::vector<int64_t>{3, 3});  // for any choice
   CHECK(from(three, {"eval_from=5"}) == std::vector<int64_t>{5, 5, 5});
   CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n") == std::vector<int64_t>{0, 0});
   CHECK(from("a: [run.yaml, eval_from=7]\nb: run.yaml\n") == std::vector<int64_t>{7, 7});
   CHECK(error_of([&] { from("a: run.yaml\nb: " + full + "\"model.scales=[1, 16]\", model.shift=block]\n"); }) ==
         "b: context: 16 is too short: none of its tokens is scored");
-  // Evaluations of documents with a mask leave out no positions.
+  // Evaluations of documents with a mask omit no positions.
   const std::vector<std::string> pairs = {"data=pairs.jsonl", "format=pairs"};
   CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n", pairs) == std::vector<int64_t>{0, 0});
   CHECK(from("a: " + full + "\"model.scales=[1, 4]\"]\nb: " + full + "\"model.scales=[1, 4]\"]\n", pairs) == std::vector<int64_t>{0, 0});

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kWidth = 8, kHeads = 2, kPart = kWidth / kHeads;
 
-// A run of a mixer with drawn weights, as a training that has just begun would leave it.
+// A run of a mixer with sampled weights, as at the start of training.
 struct Run {
   ScratchFolder folder;
   explicit Run(const std::string& mixer, const std::string& more = "", const std::string& spoilt = "") {
@@ -167,7 +167,7 @@ TEST_CASE("inspect: heads that share keys and turn by positions") {
     double product = 0;
     for (int64_t k = 0; k < kPair; ++k) product += qkv(query + k, 1) * qkv(key + k, 6);
     CHECK(head["matrix"][1][6].get<double>() == doctest::Approx(product).epsilon(1e-6));
-    // With two columns a head is one pair. It turns by one radian a position, so the score depends only on the angle between the two.
+    // With two columns a head is one pair. It turns by one radian a position, so the score depends only on the angle between query and key.
     for (size_t c = 0; c < kIds.size(); ++c) {
       std::vector<double> weights;
       double sum = 0;
@@ -182,7 +182,7 @@ TEST_CASE("inspect: heads that share keys and turn by positions") {
         CHECK(head["scores"][c][C].get<double>() == doctest::Approx(C <= c ? weights[C] / sum : 0).epsilon(1e-6));
     }
   }
-  // The first matrix of a layer says why the scores are not those of the matrix.
+  // The first matrix of a layer explains the difference between scores and matrix.
   int64_t matrices = 0, explained = 0;
   for (const Picture& picture : pictures_of(inspect(open, kIds, {}))) {
     explained += contains(picture.caption, "This is the score at distance 0: at other distances, a rotation comes between");
@@ -225,7 +225,7 @@ TEST_CASE("inspect: mixers without tables") {
 TEST_CASE("inspect: files of a report, and names in them") {
   const Run run("metric", ", heads: 2");
   const Inspection found = inspect(run.open(), kIds, {});
-  // Each layer and head has three drawings, each layer a spectrum; the page and the numbers are files too.
+  // Each layer and head has three drawings, each layer a spectrum. The page and the numbers are also files.
   CHECK(write_report(run.folder / "out/deep", found) == 2 * (2 * 3 + 1) + 2);
   int64_t drawings = 0;
   for (const auto& each : std::filesystem::directory_iterator(run.folder / "out/deep")) drawings += each.path().extension() == ".svg";

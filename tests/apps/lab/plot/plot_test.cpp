@@ -75,7 +75,7 @@ TEST_CASE("plot: panels and colours of one run and of multiple ones; time is tha
   REQUIRE(curves.size() == 6);
   CHECK(curves[1].dashed);
   CHECK(curves[4].faint);
-  CHECK_FALSE(curves[1].faint);  // validation is not noise
+  CHECK_FALSE(curves[1].faint);  // validation is not noisy
   CHECK_FALSE(curves[5].faint);
   for (const size_t i : {1u, 4u, 5u}) {
     CHECK(curves[i].name == "b");
@@ -137,7 +137,7 @@ TEST_CASE("plot: the time of training if a speed or tokens were not measured") {
     folder.write("a/metrics.jsonl", text);
     return training_seconds(read_records(folder / "a"));
   };
-  // An evaluation that a pause put off has a record without a speed: the median is taken.
+  // A record without a speed, of an evaluation after a pause, has the median speed.
   CHECK(seconds(
             "{\"tokens\":100,\"tokens_per_s\":10}\n{\"tokens\":200,\"tokens_per_s\":0,\"time\":1e9}\n{\"tokens\":300,\"tokens_per_s\":50}\n"
             "{\"tokens\":400,\"tokens_per_s\":50}\n") == std::vector<double>{10, 12, 14, 16});
@@ -213,7 +213,7 @@ TEST_CASE("runs: patterns of names, orders and a limit") {
   CHECK(names({"?ther", "cmp3_[ab]"}, SortBy::loss, 1) == "cmp3_b ");
   CHECK(report_of(read_runs({}), SortBy::loss, 2).title == "2 of 4 runs");
   CHECK(error_of([&] { read_runs({"cmp4*"}); }) == "cmp4*: no run in " + folder.path() + " matches this pattern");
-  folder.write("cmp3*/config.yaml", "steps: 40\n");  // a folder of this name is no pattern
+  folder.write("cmp3*/config.yaml", "steps: 40\n");  // an existing folder, not a pattern
   CHECK(names({"cmp3*"}, SortBy::name) == "cmp3* ");
 }
 
@@ -252,12 +252,12 @@ TEST_CASE("plot: runs that differ only in their seeds are a mean in a band") {
   const Chart rate = chart_of({runs.begin(), runs.end()}, {.keys = {"lr"}});
   CHECK(rate.panels.at(0).unit == "mean and range of the seeds");
   CHECK(rate.panels[0].curves[0].points[5].half_width == 0);
-  // Two runs of one seed differ in something that is not in their keys.
+  // Two runs of one seed differ outside their keys.
   add("again", "lr: 1\nseed: 1\n", 1, 20);
   runs = read_runs({folder / "a_lr_1_1", folder / "again"}).runs;
   name_by_setting(runs);
   CHECK(runs[0].name == "a_lr_1_1");
-  // Other runs of one seed are told apart by the names before the seeds.
+  // The names before the seeds distinguish other runs of one seed.
   runs = read_runs({folder / "a_lr_1_1", folder / "a_lr_1_2", folder / "again"}).runs;
   name_by_setting(runs);
   CHECK(runs[1].name == "a_lr_1 (2 seeds)");

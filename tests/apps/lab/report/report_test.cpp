@@ -1,4 +1,4 @@
-// A report as text, JSON, SVG and page. Pages are well-formed XML, because other readers than browsers would refuse them otherwise.
+// A report as text, JSON, SVG and page. Pages are well-formed XML, for readers other than browsers.
 #include "apps/lab/report/report.h"
 
 #include <doctest/doctest.h>
