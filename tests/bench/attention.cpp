@@ -1,7 +1,7 @@
-// The speed of attention in bf16: forward alone, and forward and backward, beside torch/attention.py.
+// The speed of attention in bf16: forward, and forward with backward, next to torch/attention.py.
 //   ricci-bench-attention --device cuda [--batch 16 --context 1024 --heads 12 --kv-heads 12] [--seconds 2]
-// Each measure is the best of five rounds of whole calls, of --seconds together, after one that is not counted. The
-// operations of the products are counted: 4 b heads c c width in the forward, 10 in the backward, half of it when causal.
+// Each measure is the best of five rounds of calls, --seconds in total, after an unmeasured round. FLOPs of the products: 4 b heads c c
+// width in the forward, 10 in the backward, half of it if causal.
 #include "ops/attention/attention.h"
 
 #include <CLI/CLI.hpp>

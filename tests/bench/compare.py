@@ -4,13 +4,13 @@
     compare.py BUILD [name ...] [--bench training|mixers|products] [--rounds 3] [--steps 5] [--dtype f32|bf16] [--peer NAME] [--before BUILD]
                [--avx2] [--json out.json]
 
-Run it with the Python that has PyTorch. BUILD holds ricci-bench-training and ricci-bench-mixers; without names the rows are
-those that they --list. PyTorch runs
+Run it with the Python that has PyTorch. BUILD contains ricci-bench-training and ricci-bench-mixers; the default rows are
+their --list. PyTorch runs
   shipped   as pip installs it
-  tuned     with huge pages for malloc and, where a C compiler is there, its AVX-512 products on processors of any maker
+  tuned     with huge pages for malloc and, with a C compiler, its AVX-512 products on processors of any maker
   compiled  tuned, and through torch.compile (--compile)
---before adds another build of ricci. --avx2 holds all of them to the instructions of an older processor.
-OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset for all. Every run is a process of its own; a round is one of each, in turn.
+--before adds a second build of ricci. --avx2 limits all of them to the instructions of an older processor.
+OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE are unset for all. Every run is a separate process; a round is one of each, in turn.
 """
 import argparse
 import datetime
@@ -27,13 +27,13 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 BENCHES = ["training", "mixers", "products"]
-# Variables that hold ricci, PyTorch, MKL and oneDNN to AVX2.
+# Variables that limit ricci, PyTorch, MKL and oneDNN to AVX2.
 AVX2 = {"RICCI_ISA": "avx2", "ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"}
 MALLOC = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=100000000000"
 
 
 def preload(folder):
-    """A library whose one function tells MKL that the processor is one it knows; None without a compiler."""
+    """A library with one function that makes MKL accept the processor; None without a compiler."""
     library = pathlib.Path(folder) / "avx512.so"
     source = "int mkl_serv_intel_cpu_true(void) { return 1; }"
     made = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)], input=source, text=True)
@@ -104,7 +104,7 @@ def main():
 
 
 def circumstances(args):
-    """When, where, on what and with which command."""
+    """Date, machine, versions and command."""
     def fact(pattern, text):
         found = re.search(pattern, text, re.MULTILINE)
         return found.group(1).strip() if found else ""
@@ -118,8 +118,8 @@ def circumstances(args):
 
 
 def show(name, runs):
-    """One line per contestant: the median of the medians, the fastest step, and ours as a part of it, round by round. The same of the
-    floor, where the benchmark tells it."""
+    """One line per contestant: the median of the medians, the fastest step, and ours divided by it, round by round. Also for the floor, if
+    the benchmark prints it."""
     ours = [run["median"] for run in runs["ricci"]]
     for who, all_runs in runs.items():
         medians = [run["median"] for run in all_runs]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The time that a user waits: processes that train the quickstart's model for 1 step and for 100, from their start to their end.
+"""The user's waiting time: processes that train the quickstart's model for 1 step and for 100, from start to end.
 
     first_steps.py BUILD [--rounds 5]
 
@@ -43,7 +43,7 @@ def contestants(args, folder):
 
 
 def seconds(command, environment):
-    """In a folder of its own."""
+    """In a separate folder."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
         done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)

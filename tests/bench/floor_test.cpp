@@ -1,5 +1,5 @@
-// The floor of a step: the least time that its work can take at the measured peaks. A step that is faster than its floor shows that they
-// are too low, so the benchmarks end with an error. The loop that measures the peak of the CPU has to be faster than any product.
+// The floor of a step: the least possible time of its work at the measured peaks. If a step is faster than its floor, the peaks are too
+// low, and the benchmarks end with an error. The loop that measures the CPU's peak must be faster than any product.
 #include <algorithm>
 
 #include "cuda/gemm/gemm.h"
@@ -49,8 +49,8 @@ TEST_CASE("a floor above the fastest step is an error, one below is printed") {
       Error);
 }
 
-// One thread, because another program slows two threads down at nearly any time. It can slow down one measurement of the peak, too, but not
-// all of so many. A loop that has its sums in memory is slower than the product in each of them.
+// One thread: other programs often slow two threads down. They can also slow down one measurement of the peak, but not all of them. A loop
+// with its sums in memory is slower than the product in every measurement.
 TEST_CASE("the measured peak of the CPU is at least the speed of a product") {
   if (test::kSanitized) return test::skip("the speed of code with a sanitizer tells nothing");
   const test_data::Threads one(1);

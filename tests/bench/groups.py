@@ -3,8 +3,8 @@
 
     groups.py BUILD [name ...] [--steps 5] [--dtype f32|bf16]
 
-Run it with the Python that has PyTorch, which runs tuned as in compare.py; BUILD holds ricci-bench-training, whose models
-these are. The floor of products and attention is their FLOPs over the peak, the floor of the rest is the bytes of its inputs and
+Run it with the Python that has PyTorch (tuned as in compare.py). BUILD contains ricci-bench-training with its
+models. The floor of products and attention is their FLOPs over the peak, the floor of the rest is the bytes of its inputs and
 outputs over the bandwidth; RICCI_TRACE measures both, the peak in f32. Data in cache can be faster than that.
 """
 import argparse

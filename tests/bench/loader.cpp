@@ -1,6 +1,6 @@
-// Tokens per second that the shuffled stream delivers by itself, on one thread as in training: batches of 16 sequences, for 5 s.
+// Tokens per second of the shuffled stream without training, on one thread as in training: batches of 16 sequences, for 5 s.
 //   ricci-bench-loader FOLDER [CONTEXT]
-// FOLDER: prepared shards. To be compared with the tokens_per_s of a training.
+// FOLDER: prepared shards. Compare with the tokens_per_s of a training run.
 #include <cstdio>
 #include <cstdlib>
 

@@ -22,7 +22,7 @@
 namespace bench {
 
 struct Options {
-  int steps = 0;  // that are measured; 0: as many as take about so many `seconds`
+  int steps = 0;  // measured steps, or 0 for about `seconds` of them
   double seconds = 5;
   std::string dtype = "f32", device = "cpu";
   bool lists = false;
@@ -40,7 +40,7 @@ inline void add_options(CLI::App& app, Options& options) {
   app.add_option("--device", options.device, "cpu, cuda or cuda_emulated");
 }
 
-// Calls measure(i) for each of the names that was asked for, or lists those that are measured by default. Error: an unknown name.
+// Calls measure(i) for each requested name, or lists the default names. Error: a name is unknown.
 inline int measure_named(const Options& options, const std::vector<std::string>& names, const std::function<bool(size_t)>& by_default,
     const std::function<void(size_t)>& measure) {
   for (const std::string& name : options.names)
@@ -84,7 +84,7 @@ inline double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
-// On the CPU the most that the process ever held, earlier measurements included; on a GPU the peak of its tensors.
+// On the CPU the process's peak, including earlier measurements; on a GPU the peak of its tensors.
 inline double memory_mb(ricci::Device device) {
   if (device != ricci::Device::cpu) return static_cast<double>(ricci::memory_use(device).peak) * 1e-6;
   return static_cast<double>(usage_now().ru_maxrss) * 1.024e-3;
@@ -96,8 +96,8 @@ struct Steps {
   double median() const { return seconds[seconds.size() / 2]; }
 };
 
-// Calls step(0), step(1), ...: three to warm up, whose work the table of RICCI_TRACE leaves out, then those that are measured.
-// The step returns when its work is done.
+// Calls step(0), step(1), ...: three to warm up (not in the table of RICCI_TRACE), then the measured ones. The step returns when its work
+// is done.
 inline Steps measured_steps(const Options& options, const std::function<void(int)>& step) {
   constexpr int kWarmUp = 3, kMin = 5, kMax = 1000;
   for (int i = 0; i < kWarmUp; ++i) step(i);
@@ -124,7 +124,7 @@ inline void report(const std::string& name, const Steps& steps, ricci::Device de
   std::fflush(stdout);
 }
 
-// The least time that the work of a step can take, in seconds. Error: a step took less, so the floor is wrong.
+// The least possible time of a step's work, in seconds. Error: a step took less, so the floor is wrong.
 inline void report_floor(const std::string& name, const Steps& steps, double floor) {
   if (floor > steps.seconds[0])
     ricci::fail("{}: the floor of {:.3f} ms is above the fastest step of {:.3f} ms: peaks measured while other programs run are too low; "

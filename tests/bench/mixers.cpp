@@ -1,12 +1,12 @@
-// Forward and backward of mixers, alone and in a stack of blocks, beside torch/mixers.py; tests/bench/compare.py --bench mixers runs
-// both in turn. 4096 tokens in all, width 512:
+// Forward and backward of single mixers and of stacks of blocks, next to torch/mixers.py; tests/bench/compare.py --bench mixers runs both
+// in turn. 4096 tokens in total, width 512:
 //   stack_MIXER_N   6 post-norm blocks with a feed-forward width of 512 and one head, without embedding and vocabulary
 //   mixer_MIXER_N   one mixer of 8 heads with its maps
-//   shift_and_sum   the op alone on [64 1024 768] with nine levels, for GPUs or if asked for: bytes of its arrays, once each, a second
+//   shift_and_sum   the op on [64 1024 768] with nine levels, on GPUs or by name: bytes of its arrays, once each, per second
 //   ricci-bench-mixers [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
-// Prints "measure NAME VALUE UNIT": the median and the fastest step, the processor time of a step, the most memory that the process
-// held, FLOPs of the products per second, and the floor of a step: its FLOPs at the measured peak and then the inputs and outputs of its
-// ops at the measured bandwidth, both measured in the same run.
+// Prints "measure NAME VALUE UNIT": the median and the fastest step, the processor time of a step, the peak memory of the process, FLOPs of
+// the products per second, and the floor of a step: its FLOPs at the measured peak plus the inputs and outputs of its ops at the measured
+// bandwidth, both measured in the same run.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
@@ -44,7 +44,7 @@ void measure(const std::string& name, const Options& options, const apps::MixerS
   bench::report_floor(name, steps, floor_seconds(options, mixer_step));
 }
 
-// FLOPs of the products, forward and backward: 6 per weight of a map and token; attention 12 c / 2 d per token, causal.
+// FLOPs of the products, forward and backward: 6 per weight of a map and token; causal attention 12 c / 2 d per token.
 template <class M> double flops_of(const std::vector<Parameter*>& parameters, int64_t context, int64_t mixers) {
   double weights = 0;
   for (const Parameter* p : parameters)

@@ -1,12 +1,12 @@
 // The products of a linear layer with k tokens: y_kn = sum_m x_km w_nm, and the gradients dx_km = sum_n dy_kn w_nm and
 // dw_nm = sum_k dy_kn x_km. Their rows are NAME, NAME_dx and NAME_dw. Without a name the square layers are measured, in pairs: the lines of
-// a matrix of 512, 1024 or 2048 columns fall into few sets of a cache, those of 528, 1040 or 2064 into all. square_8192, because no product
-// is faster, copy_2GiB, the same of memory, and the layers of GPT-2 with 16,384 tokens are for GPUs.
+// a matrix of 512, 1024 or 2048 columns fall into few sets of a cache, the lines of 528, 1040 or 2064 columns into all. For GPUs:
+// square_8192 (the fastest product), copy_2GiB (the fastest memory) and the layers of GPT-2 with 16,384 tokens.
 //   ricci-bench-products [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--peak] [--peer]
 // Prints "measure NAME VALUE UNIT": the median, the fastest and the processor time of a product, and its operations per second.
 // --peak measures the peak first and prints each speed as a share of it. --peer measures oneDNN's product after each, as NAME_onednn, on
-// its own threads. OMP_NUM_THREADS is the number of both, and OMP_WAIT_POLICY=passive keeps threads of oneDNN that wait from taking time
-// of ours. torch/products.py has the same rows in PyTorch, and compare.py runs both in turn.
+// its own threads. OMP_NUM_THREADS sets the threads of both. With OMP_WAIT_POLICY=passive, waiting threads of oneDNN take no processor
+// time. torch/products.py measures these rows in PyTorch, and compare.py runs both in turn.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <functional>
@@ -110,7 +110,7 @@ void measure(const Layer& l, size_t part, const Options& options) {
   if (options.peer) measure_calls(products[part], name + "_onednn", options, by_onednn(products[part]));
 }
 
-// From one gibibyte to another: both count.
+// From one gibibyte to a second: read and written bytes.
 void measure_copy(const bench::Options& options) {
   const int64_t n = int64_t{1} << 28;
   const Tensor from = zeros({n}, Dtype::f32, options.on()), to = zeros({n}, Dtype::f32, options.on());

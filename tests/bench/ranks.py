@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""A training step of GPT-2 124M on several processes of one machine, on networks of several speeds, and the sum of gradients in it.
+"""A training step of GPT-2 124M, and its sum of gradients, on multiple processes of one machine, with networks of different speeds.
 
     ranks.py BUILD [BUILD ...] [--ranks 2] [--rates 8 2] [--steps 8] [--repeats 3] [--mpirun mpirun] [--json out.json] [KEY=VALUE ...]
 
-BUILD holds ricci train and ricci tokenize. With two of them the runs take turns, and each row has the ratio of the last to the first. Each
+BUILD contains ricci train and ricci tokenize. With two builds the runs take turns, and each row has the ratio of the last to the first. Each
 rank has one core and one micro-batch of 4 x 64 tokens. Times are medians over the steps after the second, and then over the repeats.
 
-  apart     runs of one process at the same time, one per rank, which exchange nothing: the work of a step
-  shared    a step of the ranks, which share memory
-  8, 2      the same through the TCP of a loopback of so many Gbit/s in a network namespace (tc's tbf; that needs the rights for it), with
-            Open MPI. Both directions share it
-  sum       the time in which rank 0 is in the sum of gradients; it includes waiting for the slowest rank
+  apart     simultaneous runs of one process, one per rank, without communication: the work of a step
+  shared    a step of the ranks through shared memory
+  8, 2      a step through the TCP of a loopback of 8 or 2 Gbit/s in a network namespace (tc's tbf; needs the rights for it), with Open MPI.
+            Both directions share the rate
+  sum       the time of rank 0 in the sum of gradients, including waiting for the slowest rank
 """
 import argparse
 import json
@@ -29,7 +29,7 @@ SHAPED = "ip link set lo up && tc qdisc add dev lo root tbf rate {rate}gbit burs
 
 
 def mpirun(args, rate):
-    """The words in front of the first program."""
+    """The words before the first program."""
     is_open = "Open MPI" in subprocess.run([args.mpirun, "--version"], capture_output=True, text=True).stdout
     binding = ["--bind-to" if is_open else "-bind-to", "core"]
     if args.ranks > os.cpu_count():
@@ -40,7 +40,7 @@ def mpirun(args, rate):
 
 
 def started(args, build, place, words, name, ranks):
-    """A training in its own folder, started; rank 0 prints where its time goes."""
+    """Starts a training run in its own folder; rank 0 prints a trace."""
     train = [str(build / "ricci-train"), *MODEL, *QUIET, f"accumulation={ranks}", f"steps={args.steps}", f"data={place}/text.txt",
              f"tokenizer={place}/tokenizer.json", f"runs={place}", f"name={name}", *args.keys]
     first = ["env", "RICCI_TRACE=1", *train]

@@ -1,6 +1,6 @@
-// The ladders of ops: the time of each rung, from the definition to the fast kernel, at one size, next to the least time that the work can
-// take at the measured peaks of the device (its floor). The last lines of the ops' headers (ops/attention/attention.h, cuda/gemm/gemm.h,
-// ...) list the rungs and the gain of each.
+// The ladders of ops: the time of each rung, from the definition to the fast kernel, at one size, next to the least possible time at the
+// device's measured peaks (its floor). The last lines of the ops' headers (ops/attention/attention.h, cuda/gemm/gemm.h, ...) list the rungs
+// and their gains.
 //   ricci-bench-rungs [ladder ...] [--tokens 2048] [--width 256] [--heads 4] [--rounds 5] [--device cpu] [--threads 1]
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ constexpr auto choices(LadderKind) { return std::array{"attention", "gemm", "gem
 struct Options {
   std::vector<std::string> ladders;  // all if empty
   int64_t tokens = 2048, width = 256, heads = 4;
-  int64_t rounds = 5;  // the shortest counts
+  int64_t rounds = 5;  // the shortest time is reported
   std::string place = "cpu";
   Device device = Device::cpu;
 };
@@ -51,18 +51,18 @@ struct Rung {
   double seconds = 0;         // the shortest
 };
 
-// The rungs that this machine has, in order, ready to run.
+// The rungs for this machine, in order, ready to run.
 struct Ladder {
   LadderKind kind;
   std::string size;           // in words
-  double flops = 0, numbers;  // the work of the op: the numbers that it must read and write
+  double flops = 0, numbers;  // the work of the op: the elements to read and write
   std::vector<Rung> rungs = {};
 };
 
-constexpr int64_t kSequences = 16;  // for the ops that memory bounds: their tensors must not fit into the caches
+constexpr int64_t kSequences = 16;  // for memory-bound ops: their tensors must exceed the caches
 constexpr auto kFirst = "ops/first_rungs.cpp";
 
-// Random numbers on the device of the ladder; f64 ones are on the CPU, where the definitions are.
+// Random numbers on the device of the ladder, or on the CPU in f64, for the definitions.
 Tensor random(const Options& o, const Shape& shape, uint64_t seed, Dtype dtype) {
   return randn(shape, seed, dtype, dtype == Dtype::f64 ? Device::cpu : o.device);
 }
@@ -128,7 +128,7 @@ struct Product {
         .a = a_mk.raw(),
         .b = b_kn.raw(),
         .a_at = {k, 1, 0},
-        .b_at = m == 1 ? MatrixAt{1, k, 0} : MatrixAt{n, 1, 0},  // one row is multiplied by weights, which are stored as [n k]
+        .b_at = m == 1 ? MatrixAt{1, k, 0} : MatrixAt{n, 1, 0},  // one row times weights [n k]
         .c = c_mn.raw(),
         .c_at = {n, 1, 0}};
   }
@@ -156,7 +156,7 @@ Ladder gemm_ladder(const Options& o, LadderKind kind) {
 }
 
 Ladder shift_and_sum_ladder(const Options& o) {
-  int64_t levels = 0, pairs = 0;  // pairs: of a position and one that it adds
+  int64_t levels = 0, pairs = 0;  // pairs: of a position and an added one
   for (int64_t shift = 1; shift < o.tokens || levels == 0; shift *= 2) {
     pairs += std::max<int64_t>(o.tokens - shift, 0);
     ++levels;
@@ -207,7 +207,7 @@ Ladder ladder_of(LadderKind kind, const Options& options) {
 
 // The rungs take turns, once per round.
 void measure(Ladder& ladder, const Options& options) {
-  for (int64_t round = -1; round < options.rounds; ++round)  // the first one is not counted: it touches memory for the first time
+  for (int64_t round = -1; round < options.rounds; ++round)  // the first round is not measured: it allocates memory
     for (Rung& rung : ladder.rungs) {
       const double started = seconds_now();
       rung.run();
@@ -218,7 +218,7 @@ void measure(Ladder& ladder, const Options& options) {
   for (Rung& rung : ladder.rungs) rung.run = {};  // and the memory of its inputs
 }
 
-// The peaks of each dtype. Memory has one speed for all of them on a CPU: the best measurement counts.
+// The peaks of each dtype. On a CPU, memory has one speed for all dtypes: the best measurement.
 std::map<Dtype, Peaks> peaks_of(const std::vector<Ladder>& ladders, Device device) {
   std::map<Dtype, Peaks> all;
   double bandwidth = 0;

@@ -1,4 +1,4 @@
-// The attention of retina with windows 0:8, 8:256, 256:512 on 1, 4 and 16, beside full attention, at the multi-scale paper's width of 768
+// The attention of retina with windows 0:8, 8:256, 256:512 on 1, 4 and 16, next to full attention, at the multi-scale paper's width of 768
 // and 12 heads, forward and backward: time, FLOPs.
 //   ricci-bench-scales [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu]
 // Prints "measure NAME VALUE UNIT".
@@ -25,7 +25,7 @@ void measure(const std::string& name, double value, const char* unit) {
   std::fflush(stdout);
 }
 
-// The attention of a mixer, without its maps: what the ops called attention take of a step.
+// The attention of a mixer, without its maps: the share of the ops called attention in a step.
 template <Mixer M> struct Attending {
   M mixer;
   Tensor x_bcd, dy_bcd;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# nanoGPT's CPU recipe, ours and PyTorch's in turn: seconds of training per run, and the median of the ratios.
+# nanoGPT's CPU recipe in ricci and PyTorch in turn: training seconds per run, and the median of the ratios.
 #   shakespeare.sh BUILD PYTHON [rounds] [iterations]       RICCI_DATA must hold tinyshakespeare/input.txt
-# PyTorch runs as installed and, where PRELOAD names a library, with it preloaded and with huge pages for malloc.
+# PyTorch runs as installed and, if PRELOAD names a library, with it preloaded and with huge pages for malloc.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1 python=$2 rounds=${3:-3} iterations=${4:-300}

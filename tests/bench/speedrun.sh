@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # A CPU speedrun: minutes until a fixed recipe on tinyshakespeare reaches a fixed loss, in bits per byte of the validation text. The recipe
-# is apps/configs/shakespeare_char.yaml, whose last steps train at a low learning rate, so that most of its way is needed. Every 100 steps
-# the whole validation text is evaluated; evaluations are not counted. Prints a row for tests/bench/README.md.
-#   speedrun.sh BUILD [BITS] [KEY=VALUE ...]       RICCI_DATA must hold tinyshakespeare/input.txt; BITS: 2.80 if not given
+# is apps/configs/shakespeare_char.yaml. Its last steps have a low learning rate, so most of its steps are needed. Every 100 steps the full
+# validation text is evaluated; evaluation time is excluded. Prints a row for tests/bench/README.md.
+#   speedrun.sh BUILD [BITS] [KEY=VALUE ...]       RICCI_DATA must hold tinyshakespeare/input.txt; BITS: 2.80 by default
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$(cd "${1:?build folder}" && pwd) bits=${2:-2.80}
@@ -14,7 +14,7 @@ trap '[ -z "$trainer" ] || kill "$trainer" 2>/dev/null || true; wait; rm -rf "$w
 config=$PWD/apps/configs/shakespeare_char.yaml
 (cd "$work" && exec "$build/ricci-train" "$config" name=speedrun runs="$work" eval_every=100 eval_batches=0 log_every=10 sample.tokens=0 "$@") >"$work/log" 2>&1 &
 trainer=$!
-# Every character of this text is a byte. Prints step, seconds of training and bits of the first evaluation that is low enough.
+# Every character of this text is a byte. Prints step, training seconds and bits of the first evaluation that is low enough.
 reached() {
   [ -s "$work/speedrun/metrics.jsonl" ] || return 0
   awk -v bits="$bits" '

@@ -1,8 +1,8 @@
 // The cost of recompute and batch_invariant, for the run file and overrides of ricci train:
 //   ricci-bench-step run.yaml batch=32
-// Time and memory: whole optimizer steps, five of each kind in turn, the median of --rounds and the peak of tensor memory.
-// Processor time is the sum over all threads, and hardly changes when other programs keep the machine busy. Then ten steps from
-// the same weights, the sequences of a step cut into 1, 2 and 8 batches: whether the weights are the same, and the losses.
+// Time and memory: optimizer steps, five of each kind in turn, the median of --rounds and the peak of tensor memory. Processor time is the
+// sum over all threads, and hardly depends on other programs. Then ten steps from equal weights, with the sequences of a step in 1, 2 and 8
+// batches: equality of the weights, and the losses.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
@@ -26,7 +26,7 @@ using bench::median;
 
 namespace {
 
-// A run as ricci train has it, without its files.
+// A run as in ricci train, without files.
 struct Run {
   TrainConfig config;
   Device device;
@@ -76,7 +76,7 @@ struct Variant {
   int64_t peak = 0;
 };
 
-// One after the other, so that the memory of one is not counted for another; two steps to warm up.
+// One after the other, so memory is counted separately; two steps to warm up.
 void measure(Variant& v, const Corpus& corpus) {
   Run run(v.config, corpus);
   run.step(), run.step();

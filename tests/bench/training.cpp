@@ -1,10 +1,10 @@
-// One training step (forward, backward, gradient norm, clipping, AdamW) on random tokens, for the models that other frameworks
-// are measured on; tests/bench/torch/training.py is the same in PyTorch on the CPU, torch/train.py on a GPU;
-// tests/bench/compare.py runs ricci and PyTorch in turn.
+// One training step (forward, backward, gradient norm, clipping, AdamW) on random tokens, for common benchmark models.
+// tests/bench/torch/training.py measures it in PyTorch on the CPU, torch/train.py on a GPU. tests/bench/compare.py runs ricci and PyTorch
+// in turn.
 //   ricci-bench-training [name ...] [--list] [--steps=N] [--dtype=f32|bf16] [--device=cpu] [--graph]
 // Without a name: the small models.
-// Prints "measure NAME VALUE UNIT": the median and the fastest step, the peak of memory, and the operations of the
-// products per second: 6 per weight and token, and 12 layers d context / 2 (of a causal mask) per token in attention.
+// Prints "measure NAME VALUE UNIT": the median and the fastest step, the peak of memory, and the FLOPs of the products per second: 6 per
+// weight and token, and 12 layers d context / 2 (causal) per token in attention.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
@@ -50,7 +50,7 @@ ModelConfig config_of(const Case& c) {
   config.layers = c.layers, config.block.ff = c.ff, config.block.bias = config.block.norm_bias = c.bias;
   config.settings<Sdp>().kv_heads = c.kv_heads;
   apply_preset(config);
-  if (config.block.activation == Activation::gelu && c.bias) config.block.activation = Activation::gelu_tanh;  // as GPT-2 has it
+  if (config.block.activation == Activation::gelu && c.bias) config.block.activation = Activation::gelu_tanh;  // as in GPT-2
   check(config);
   return config;
 }

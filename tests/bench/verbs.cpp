@@ -32,7 +32,7 @@ struct Softmax {
   }
 };
 
-// The yardsticks: no verb, no view, no program.
+// The references: no verb, no view, no program.
 struct PlainSilu {
   const float* x;
   float* y;

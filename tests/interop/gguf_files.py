@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs as GGUF files, against the packages that read such files.
+"""Runs as GGUF files, compared with the packages that read such files.
     gguf_files.py BUILD     each kind of numbers: the tensors as the gguf package reads them, the ids and logits of llama.cpp
 Needs gguf and numpy, and for the second half llama-cpp-python."""
 import json
@@ -33,7 +33,7 @@ NAMES = {"token_embd": "tok", "position_embd": "pos", "output_norm": "ln_f", "ou
 
 
 def find(weights, name, heads, kv_heads, width, gated, permuted):
-    """A tensor of ours under a name of theirs; None: there is none."""
+    """Our tensor for their name, or None."""
     block, part, end = ("blocks." + name.split(".")[1] + ".", *name.split(".")[2:]) if name.startswith("blk.") else ("", *name.split("."))
     if part in ("attn_q", "attn_k", "attn_v"):
         qkv, q, kv = weights.get(f"{block}mixer.qkv.{end}"), heads * width, kv_heads * width
@@ -48,7 +48,7 @@ def find(weights, name, heads, kv_heads, width, gated, permuted):
 
 
 def check_keys(reader, kind, config):
-    """The keys that llama.cpp reads, against those of the run."""
+    """The keys that llama.cpp reads, compared with the run's."""
     get = lambda key: reader.fields[key].contents() if key in reader.fields else None
     arch = get("general.architecture")
     assert arch == kind.split("_")[0], arch
@@ -68,7 +68,7 @@ def check_keys(reader, kind, config):
 
 
 def model_keys(run_folder):
-    """Those of the file, which leaves out defaults."""
+    """The keys of the file, which omits defaults."""
     lines = open(f"{run_folder}/config.yaml").read().split("\n")
     return {"head_width": "null", "kv_heads": "null", "rope_theta": "10000"} | dict(line.strip().split("  #")[0].split(": ", 1) for line in lines if line.startswith("  ") and ": " in line)
 
@@ -78,7 +78,7 @@ def check_tensors(file, run_folder, numbers, kind):
     keys = check_keys(reader, kind, config)
     heads = keys["attention.head_count"], keys.get("attention.head_count_kv"), keys.get("attention.key_length")
     for tensor in reader.tensors:
-        if tensor.name == "rope_freqs.weight":  # a test in C++ computes them; here the logits of llama.cpp depend on them
+        if tensor.name == "rope_freqs.weight":  # a C++ test computes them; here llama.cpp's logits depend on them
             continue
         expected = find(weights, tensor.name, *heads, "gpt2" not in kind, "llama" in kind)
         if expected is None:
@@ -141,7 +141,7 @@ OTHER_ENDS = {"<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "</s>", "<|eom
 
 
 def ends_in_llama_cpp(get):
-    """The begin of a text and the ids that end one, as src/llama-vocab.cpp of llama.cpp finds them for a tokenizer of the model gpt2."""
+    """The begin of a text and the ids that end one, as in llama.cpp's src/llama-vocab.cpp for a tokenizer of the model gpt2."""
     tokens, ids = get["tokenizer.ggml.tokens"], {}
     assert get["tokenizer.ggml.model"] == "gpt2" and len(set(tokens)) == len(tokens)
     for name, default in (("bos", 11), ("eos", 11), ("eot", None), ("eom", None)):
@@ -153,7 +153,7 @@ def ends_in_llama_cpp(get):
 
 
 def ends_of_run(build, folder, file):
-    """Exports the run, and returns the texts of what llama.cpp takes for the begin and the ends; each end is a mark or in no text."""
+    """Exports the run, and returns the texts of llama.cpp's begin and ends; each end is a mark or in no text."""
     run(build, "convert", "export", folder, file, "--gguf", "f32")
     get = {key: field.contents() for key, field in GGUFReader(file).fields.items()}
     tokens, types = get["tokenizer.ggml.tokens"], get["tokenizer.ggml.token_type"]
@@ -163,12 +163,12 @@ def ends_of_run(build, folder, file):
         vocabulary = llama_cpp.llama_model_get_vocab(model.model)
         assert {i for i in range(model.n_vocab()) if llama_cpp.llama_vocab_is_eog(vocabulary, i)} == ends, (folder, ends)
     for end in ends | {begin}:
-        assert types[end] in (3, 4, 5) or tokens[end] == "\u00ff", (folder, end, tokens[end])  # control, added, no piece; or the byte 0xFF
+        assert types[end] in (3, 4, 5) or tokens[end] == "\u00ff", (folder, end, tokens[end])  # control, added, no token; or the byte 0xFF
     return tokens[begin], {tokens[end] for end in ends - named}, {tokens[end] for end in named}
 
 
 def check_ends(build, scratch, name, strings):
-    """The token that ends an answer ends it in the file, too."""
+    """The token that ends an answer also ends it in the file."""
     answer = {"role": "assistant", "content": "yes"}
     folder = train_on_talks(build, scratch, f"chat_{name}", strings, [[*talk, answer] for talk in TALKS * 20])
     _, ends, named = ends_of_run(build, folder, f"{scratch}/{name}.gguf")
@@ -176,7 +176,7 @@ def check_ends(build, scratch, name, strings):
 
 
 def check_texts(build, scratch):
-    """Runs on a text and on documents, with and without an end; the ends in llama.cpp are those of the run, or in no text."""
+    """Runs on a text and on documents, with and without an end; llama.cpp's ends are the run's, or in no text."""
     for kind, keys, expected in (("plain", [], ("\u00ff", {"\u00ff"}, set())), ("padded", ["tokenizer=TOKENIZERS/gpt2.json", "model.vocab=999"], None),
                                  ("llama", [*ROPE, "model.heads=4"], ("\u00ff", {"\u00ff"}, set())),
                                  ("known", ["eos=document"], ("<eos>", set(), {"<eos>"}))):
@@ -189,7 +189,7 @@ def check_texts(build, scratch):
 
 
 def check_chat(build, scratch, name, strings):
-    """The template in the file, filled in by Jinja and encoded by llama.cpp, has the ids of ricci tokenize chat, of messages without markers."""
+    """The file's template, filled in by Jinja and encoded by llama.cpp, gives the ids of ricci tokenize chat for messages without markers."""
     model = llama_cpp.Llama(f"{scratch}/{name}.gguf", n_ctx=256, verbose=False, n_threads=1)
     written = model.metadata["tokenizer.chat_template"]
     jinja = llama_cpp.llama_chat_format.Jinja2ChatFormatter(written, eos_token="", bos_token="", add_generation_prompt=False)

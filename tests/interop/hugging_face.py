@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""GPT-2, Llama, Qwen2 and Qwen3 of Hugging Face's transformers, with random weights, against ricci convert.
+"""Hugging Face's GPT-2, Llama, Qwen2 and Qwen3 with random weights, compared with ricci convert.
     hugging_face.py check BUILD     models of several kinds -> ricci -> back: logits here and there again; gradients and greedy texts of all but GPT-2
     hugging_face.py make FOLDER     writes the small models that tests/apps/interop reads, and their logits in one file
 Needs torch, transformers and safetensors."""
@@ -32,7 +32,7 @@ def build(kind, seed=1, bare=False, **keys):
     config_type, with_head, without_head = TYPES[kind]
     config = config_type(**keys)
     model = (without_head if bare else with_head)(config).eval()
-    with torch.no_grad():  # larger than a fresh model's, and nowhere zero, so that every weight counts
+    with torch.no_grad():  # larger than initial values and nowhere zero, so every weight has an effect
         for name, p in model.named_parameters():
             is_gain, noise = "norm" in name or "ln_" in name and name.endswith("weight"), torch.randn(p.shape)
             if is_gain and kind != "gpt2":
@@ -49,7 +49,7 @@ def logits_of(model, ids):
 
 
 def hub_form(folder):
-    """config.json as the hub has it: rope_theta and rope_scaling in place of rope_parameters."""
+    """config.json in the hub's form: rope_theta and rope_scaling instead of rope_parameters."""
     config = json.load(open(f"{folder}/config.json"))
     rope = config.pop("rope_parameters")
     config["rope_theta"] = rope.pop("rope_theta")
@@ -61,7 +61,7 @@ def hub_form(folder):
 
 
 def save(folder, kind, dtype=torch.float32, hub=False, shard="5GB", twice=None, only_head=False, config=None, **keys):
-    """Writes a model, and returns it as it is read again in f32: .to(bfloat16) rounds the frequencies of the rotation, too, which files do not hold."""
+    """Writes a model, and returns it as read in f32: .to(bfloat16) also rounds the rotation frequencies, which are not in files."""
     model = build(kind, **keys).to(dtype)
     model.save_pretrained(folder, max_shard_size=shard)
     if hub:
@@ -80,7 +80,7 @@ def save(folder, kind, dtype=torch.float32, hub=False, shard="5GB", twice=None, 
 
 
 def largest_gradient_error(model, ids, targets, ours):
-    """Relative to the largest number of each gradient; theirs, put together as ours are."""
+    """Relative to the largest number of each gradient; theirs in our layout."""
     model.zero_grad()
     torch.nn.functional.cross_entropy(logits_of(model, ids).flatten(0, 1), targets.flatten()).backward()
     theirs = {n.removeprefix("model."): p.grad for n, p in model.named_parameters()}
@@ -188,7 +188,7 @@ def check(build_folder):
 
 
 def check_tokenizers(build_folder):
-    """A folder with a tokenizer of either form, there and back: the same ids."""
+    """A folder with a tokenizer of either form, exported and imported: equal ids."""
     description = json.load(open(TOKENIZERS / "gpt2.json"))
     theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(TOKENIZERS / "gpt2.json"))
     for form in ("tokenizer.json", "vocab.json and merges.txt"):
@@ -212,7 +212,7 @@ def check_tokenizers(build_folder):
 
 
 def check_first_token(build_folder):
-    """The token that starts a text is that of transformers, for templates, add_bos_token and classes of tokenizers."""
+    """The token that starts a text, as in transformers, for templates, add_bos_token and tokenizer classes."""
     description, seen = json.load(open(TOKENIZERS / "gpt2.json")), 0
     mark = description["added_tokens"][0]["content"]
     template = {"SpecialToken": {"id": mark, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}

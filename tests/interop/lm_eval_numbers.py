@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Numbers of ricci eval against those of EleutherAI's lm_eval on the same models, exported by ricci convert:
+"""Compares the numbers of ricci eval with EleutherAI's lm_eval on the same models, exported by ricci convert:
 
     lm_eval_numbers.py BUILD
 
@@ -109,14 +109,14 @@ def check_choices(build, folder, model, name, make):
 
 
 def long_document(model):
-    """Three whole windows. In lm_eval a last window that is not full also reads tokens of the window before; here only ricci eval --stride does that."""
+    """Three full windows. In lm_eval an incomplete last window also contains tokens of the window before; here only with --stride."""
     text = (TESTS / "README.md").read_text()
     return next(text[:end] for end in range(2 * CONTEXT, len(text)) if len(model.tok_encode(text[:end])) == 3 * CONTEXT)
 
 
 def check_documents(build, folder, name):
-    """lm_eval predicts the first token, too: from the token that starts a text. ricci eval does so if the text has that token. If a tokenizer adds
-    it, lm_eval also predicts it from another one, unless add_bos_token is False."""
+    """lm_eval also predicts the first token, from the token that starts a text. ricci eval does so if the text has that token. If a tokenizer
+    adds it, lm_eval also predicts it from a second one, unless add_bos_token is False."""
     model = lm_eval.models.huggingface.HFLM(pretrained=f"{folder}/{name}_hf", device="cpu", batch_size=64, add_bos_token=False)
     start = "" if name == "llama" else model.tokenizer.decode(model.prefix_token_id)
     documents = [*DOCUMENTS, long_document(model)]

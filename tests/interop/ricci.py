@@ -1,5 +1,5 @@
-"""Calls of ricci's programs, for the scripts here that compare them with other packages. Each needs its packages in a virtual environment
-outside of this tree, and is skipped without them."""
+"""Calls of ricci's programs, for the scripts that compare them with other packages. Each script needs its packages in a virtual environment
+outside this tree, and is skipped without them."""
 import json
 import pathlib
 import subprocess
@@ -26,7 +26,7 @@ def run(build, program, *words, data=None):
 
 
 def chat_ids(build, tokenizer, template, talks):
-    """The lines of ricci tokenize chat: ids, and the tokens that count."""
+    """The lines of ricci tokenize chat: ids, and the scored tokens."""
     words = [word for text in template for word in ("--template", text)]
     lines = run(build, "tokenize", "chat", "--tokenizer", tokenizer, *words, data="".join(json.dumps({"messages": talk}) + "\n" for talk in talks))
     return [json.loads(line) for line in lines.splitlines()]
@@ -40,7 +40,7 @@ def talk(draw, content):
 
 
 def train_on_talks(build, scratch, name, chat, talks, *keys):
-    """A run that has seen these talks, whose tokenizer has all markers."""
+    """A run trained on these talks, with all markers in its tokenizer."""
     with open(f"{scratch}/talks.jsonl", "w") as out:
         out.writelines(json.dumps({"messages": each}) + "\n" for each in talks)
     run(build, "tokenize", "train", f"{scratch}/talks.jsonl", "--format", "messages", "--vocab", "400", *(w for m in MARKERS for w in ("--special", m)), "-o", f"{scratch}/tokenizer.json")

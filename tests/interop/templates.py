@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Templates of conversations, as transformers reads them.
+"""Chat templates, as transformers reads them.
 
     templates.py BUILD             all checks
     templates.py BUILD --store     writes tests/data/tokenizers/conversations.jsonl, the vectors of a test
 
-Published templates, filled in by transformers, have the ids of ricci tokenize chat and the same tokens that count. A run's own template, written
-by an export, has the texts of its strings and their ids, with and without a prompt for an answer. A template that comes in is named chatml or
-llama3 only if transformers writes conversations with it as with ours, up to a system message that it adds.
-Messages of templates whose ids are compared end with markers, because a tokenizer may join plain texts. Needs transformers.
+Published templates, filled in by transformers, give the ids and scored tokens of ricci tokenize chat. A run's own template, written by an
+export, gives the texts of its strings and their ids, with and without a prompt for an answer. An imported template is named chatml or llama3
+only if transformers writes the same conversations with it as with ours, except for a system message that it adds.
+If ids are compared, messages end with markers: a tokenizer can join plain texts. Needs transformers.
 """
 import json
 import pathlib
@@ -25,7 +25,7 @@ except ImportError as missing:
     skip_without(missing)
 
 transformers.logging.set_verbosity_error()
-# As published, without the system messages that some models insert; {% generation %} names what an assistant says.
+# As published, without the system messages that some models insert; {% generation %} marks an assistant's text.
 CHATML = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n'}}{% if message['role'] == 'assistant' %}"
           "{% generation %}{{message['content'] + '<|im_end|>'}}{% endgeneration %}{{'\n'}}"
           "{% else %}{{message['content'] + '<|im_end|>' + '\n'}}{% endif %}{% endfor %}")
@@ -80,7 +80,7 @@ QWEN25 = """{%- if tools %}
 META = ("{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = '<|start_header_id|>' + message['role'] + "
         "'<|end_header_id|>\\n\\n'+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}"
         "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{% endif %}")
-# Templates as models on the hub have them, and changes of one thing: what an import says.
+# Templates of models on the hub, and single changes: the import's answer.
 IMPORTED = {
     "short": (SHORT, "chatml"),
     "one output": (SHORT.replace("' + '", ""), "chatml"),
@@ -171,7 +171,7 @@ def expected(strings, trims, messages, asks):
 
 
 def check_own(build, scratch, name, talks):
-    """Of the template of a run, written by an export."""
+    """Checks a run's template, written by an export."""
     chat, strings, compares_ids = CHATS[name]
     folder = f"{scratch}/theirs_{name}"
     run(build, "convert", "export", train_on_talks(build, scratch, name, chat, talks), folder)
@@ -205,7 +205,7 @@ def system_added(text, before, after):
 
 
 def check_imported(build, scratch):
-    """Of templates in folders that come in."""
+    """Checks templates in imported folders."""
     talks = [[{"role": role, "content": content} for role, content in zip(roles, (" a\n", "b  c ", "\td", "e"))] for roles in (
         ["user"], ["user", "assistant"], ["user", "assistant", "user", "assistant"], ["system", "user"], ["system", "user", "assistant", "user"])]
     source, folder = f"{scratch}/theirs_llama3", pathlib.Path(f"{scratch}/changed")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tokenizers as SmolLM2, Qwen, Llama 3, Llama 2 and Gemma have them: the ids of ricci tokenize are those of the tokenizers package.
+"""Tokenizers of the kinds of SmolLM2, Qwen, Llama 3, Llama 2 and Gemma: ricci tokenize gives the ids of the tokenizers package.
     tokenizer_ids.py check BUILD [TEXTS]     10,000 random texts for each, the token that starts a text included; their vocabularies are trained here.
     tokenizer_ids.py flags BUILD [COUNT]     200 random tokenizers with added tokens of all flags, 40 texts and a long one for each: ids, texts that
                                              come back, and ids of messages, which are those of the tokenizer without its added tokens
@@ -22,7 +22,7 @@ except ImportError as missing:
 
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 QWEN2 = LLAMA3.replace("{1,3}", "")
-# name: what divides a text, its normal form, the token that starts a text
+# name: the split of a text, its normal form, the token that starts a text
 KINDS = {
     "smollm": (pre_tokenizers.Digits(individual_digits=True), None, None),
     "qwen": (pre_tokenizers.Split(Regex(QWEN2), "isolated"), normalizers.NFC(), None),
@@ -82,7 +82,7 @@ def settled(draw):
 
 
 def all_kinds(draw):
-    """Digits of several scripts, white space, words, CJK, emoji, accents, and the pieces that are special."""
+    """Digits of multiple scripts, white space, words, CJK, emoji, accents, and special tokens."""
     return [(one_of(draw, "abcdefghijklmnopqrstuvwxyzETAOIN"), 12), (one_of(draw, "0123456789"), 6),
             (one_of(draw, [" ", "  ", "\n", "\t", "\r\n", "\u00a0", "\u3000"]), 7), (one_of(draw, SIGNS), 3), (between(draw, 0x4E00, 0x9F00), 2),
             (between(draw, 0x1F600, 0x1F640), 1), (between(draw, 0xC0, 0x180), 1), (between(draw, 0x660, 0x66A), 1),
@@ -112,7 +112,7 @@ def check(build, count):
                 different = [i for i, (a, b) in enumerate(zip(encoded(*words), expected, strict=True)) if a != b]
                 assert not different, (kind, special, len(different), texts[different[0]])
             faults = 0
-            for _ in range(50):  # text that is not UTF-8, which the package does not take
+            for _ in range(50):  # text that is not UTF-8; the package rejects it
                 data = bytes(draw.randrange(256) for _ in range(draw.randrange(1, 40))) + b"\xff 1"
                 ids = ricci("encode", "--encoding", "bytes", data=data)
                 faults += (ricci("decode", data=ids) != data) if kind != "qwen" else (b"UTF-8" not in ids)
@@ -123,7 +123,7 @@ def check(build, count):
 BLANK, BYTES = "\u2581", [f"<0x{byte:02X}>" for byte in range(256)]
 REPLACE, BACK = normalizers.Replace(" ", BLANK), [decoders.Replace(BLANK, " "), decoders.ByteFallback(), decoders.Fuse()]
 STRIP = decoders.Strip(" ", 1, 0)
-# name: normal form, what divides a text, decoder
+# name: normal form, the split of a text, decoder
 FORMS = {
     "Llama 2, TinyLlama, Mistral": (normalizers.Sequence([normalizers.Prepend(BLANK), REPLACE]), None, [*BACK, STRIP]),
     "Gemma": (REPLACE, pre_tokenizers.Split(" ", "merged_with_previous"), BACK),
@@ -139,7 +139,7 @@ HARD = ["", " ", "  ", "    ", " a", "  a", "a ", "a  b", "\n", "\n\n a", "\ta",
 
 
 def check_underscores(build, count):
-    """Tokenizers of Llama 2's kind: their vocabulary is trained on words, and they see whole texts."""
+    """Tokenizers of Llama 2's kind: their vocabulary is trained on words, and they encode full texts."""
     draw = random.Random(11)
     words = Tokenizer(models.BPE())
     words.pre_tokenizer = pre_tokenizers.Metaspace(BLANK, "always", True)
@@ -176,9 +176,9 @@ def check_underscores(build, count):
                 for text, ids, line in zip(texts, expected, lines("decode", [{"ids": ids} for ids in expected]), strict=True):
                     theirs = tokenizer.decode(ids, skip_special_tokens=False)
                     if normalized and normal_form and {*ids} & {tokenizer.token_to_id(added) for added in ADDED}:
-                        continue  # the package writes an added token in its normal form
+                        continue  # the package decodes an added token in its normal form
                     assert line["text"] == theirs, (name, normalized, text[:200], line["text"][:200], theirs[:200], ids[:50])
-                for text, ids in list(zip(texts, expected))[-4:]:  # as a file, in pieces
+                for text, ids in list(zip(texts, expected))[-4:]:  # as a file, in parts
                     if "\x00" not in text:
                         pathlib.Path(f"{scratch}/text").write_bytes(text.encode())
                         found = run(build, "tokenize", "encode", f"{scratch}/text", "--encoding", "bytes", "--tokenizer", f"{scratch}/tokenizer.json")
@@ -237,7 +237,7 @@ def random_words(draw):
 
 
 def random_tokenizer(draw):
-    """With added tokens of all flags, of which the model knows some."""
+    """With added tokens of all flags, some of them in the vocabulary."""
     model, normal_form, divide, decoder = random_bpe(draw) if draw.random() < 0.7 else random_words(draw)
     described = json.loads(model.__getstate__())
     contents = draw.sample(CONTENTS, draw.randrange(1, 8))
@@ -254,14 +254,14 @@ def random_tokenizer(draw):
     for content in [END, *contents]:
         flags = {flag: content != END and draw.random() < 0.4 for flag in ("single_word", "lstrip", "rstrip", "normalized", "special")}
         form = (flags["normalized"], normal_form.normalize_str(content) if normal_form and flags["normalized"] else content)
-        if form not in forms:  # of two with one form the package finds either
+        if form not in forms:  # of two tokens with one form the package finds either
             tokenizer.add_tokens([AddedToken(content, **flags)])
         forms.add(form)
     return tokenizer
 
 
 def without_added(tokenizer):
-    """The tokenizer as if its vocabulary had no added tokens but the unknown one. None: a byte would have no piece."""
+    """The tokenizer without added tokens except the unknown one. None if a byte would have no token."""
     described = json.loads(tokenizer.to_str())
     model, added = described["model"], {token["content"] for token in described["added_tokens"]} | {END}
     gone = added - {model["unk_token"]}
@@ -276,7 +276,7 @@ def without_added(tokenizer):
 def ids_or_none(tokenizer, text):
     try:
         return tokenizer.encode(text, add_special_tokens=False).ids
-    except BaseException as fault:  # two tokens that take the same white space can end the package
+    except BaseException as fault:  # two tokens with the same white space can end the package
         assert "bad split" in str(fault), fault
         return None
 
@@ -310,7 +310,7 @@ def check_flags(build, count):
             for (text, ids), line in zip(cases, found, strict=True):
                 assert line["ids"] == ids, (text[:200], line["ids"][:50], ids[:50], tokenizer.to_str())
             compared += len(cases)
-            # The package writes an added token through the letters of bytes, and in its normal form.
+            # The package decodes an added token through the letters of bytes, and in its normal form.
             changed = tokenizer.normalizer.normalize_str if tokenizer.normalizer else str
             if all(t["content"].isascii() and (not t["normalized"] or changed(t["content"]) == t["content"]) for t in described["added_tokens"]):
                 for (text, ids), line in zip(cases, lines("decode", [{"ids": ids} for _, ids in cases], "--jsonl"), strict=True):

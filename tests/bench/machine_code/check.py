@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Kernels as their machine code shows them, and faults that need no GPU to be seen.
+"""A table of kernels from their machine code, and faults that can be found without a GPU.
 
   tests/bench/machine_code/check.py build/cuda/CMakeFiles/ricci_kernels.dir/__/ops/rows/*.o    a table of the kernels in these files
-  tests/bench/machine_code/check.py --check FILE...          the faults alone, exit status 1 if there are any
+  tests/bench/machine_code/check.py --check FILE...          only the faults, exit status 1 if any is found
   tests/bench/machine_code/check.py --test [FILE...]         the test house/machine_code: the same, and planted faults, which must be found
 
-Columns: instructions of the whole kernel, KB of code, registers, bytes of stack, warps that fit on a multiprocessor by registers and
+Columns: instructions of the kernel, KB of code, registers, bytes of stack, warps that fit on a multiprocessor by registers and
 threads (the shared memory of a launch is not in the code), and the instructions of its innermost loops.
 Faults: any stack, more than 128 KB of code, fewer than 16 of 64 warps, an integer division in an innermost loop, a store of 16 bytes that
 the compiler split into four, a kernel for warpgroups without wgmma (HGMMA), one that waits for each wgmma before the next, and a wgmma that
-reads registers which the loop has changed since. ptxas reports the third of these as an `info` (C7510 and its neighbours), which no option
-turns into an error; the last was a mistake of ptxas 13.0, which made the second tile of keys wrong. Kernels of f64 numbers are there to
-check gradients: only their size is checked."""
+reads registers that the loop has changed since. ptxas reports the third of these only as an `info` (C7510 and similar), and no option makes
+it an error. The last was a bug of ptxas 13.0 with a wrong second tile of keys. Kernels of f64 are for gradient checks: only their size is
+checked."""
 
 import argparse
 import concurrent.futures
@@ -23,7 +23,7 @@ import tempfile
 import sass
 
 MAX_BYTES, MIN_WARPS = 128 << 10, 16
-# What a kernel may do, and why: (kernel, fault, reason).
+# Allowed faults: (kernel, fault, reason).
 ALLOWED = [
     (
         r"(arithmetic::Combine|broadcast::Repeat|copies::Copy)<|copies::TransposeKernel",
@@ -54,8 +54,8 @@ ALLOWED = [
 
 
 def divides(code):
-    """In an innermost loop. Dividing 32-bit integers begins with a floating-point number rounded up; dividing 64-bit integers is a
-    subroutine that does."""
+    """In an innermost loop. A division of 32-bit integers begins with a floating-point number rounded up; a division of 64-bit integers is
+    a subroutine with such a begin."""
 
     def from_integer(texts):
         return any(re.search(r"\bI2FP?\.(\w+\.)*RP\b", text) for text in texts)
@@ -83,7 +83,7 @@ def faults_of(kernel):
     warps = sass.warps_per_multiprocessor(kernel["registers"], kernel["threads"])
     faults += [f"{kernel['stack']} bytes of stack, expected 0"] * (kernel["stack"] > 0)
     faults += [f"{warps} warps on a multiprocessor, expected at least {MIN_WARPS}"] * (warps < MIN_WARPS)
-    if (split := code.split_stores()) and "float" not in kernel["name"]:  # four numbers of f32 in a row need not begin on 16 bytes
+    if (split := code.split_stores()) and "float" not in kernel["name"]:  # four f32 elements need not be aligned to 16 bytes
         faults.append(f"{split} stores of 16 bytes split into four")
     return faults + wgmma_faults(kernel) + ["an integer division in an innermost loop"] * divides(code)
 
@@ -117,7 +117,7 @@ def complaints(kernels):
 
 
 def planted_faults(nvcc):
-    """What is wrong with the finding of faults: planted.cu names its kernels after what is wrong with them."""
+    """Errors of the fault search: planted.cu names its kernels after their faults."""
     source = pathlib.Path(__file__).with_name("planted.cu")
     expected = {
         "stack": "bytes of stack",

@@ -1,6 +1,6 @@
-// Kernels with one fault each, named after it; check.py must find them. Those named `right` have none.
+// Kernels with one fault each, named after it; check.py must find them. Kernels named `right` are correct.
 
-// An array that is indexed by numbers known only at run time lies on the stack.
+// An array with run-time indices is on the stack.
 __global__ void stack(const int* x, int* y, int n) {
   int seen[32];
   for (int i = 0; i < 32; ++i) seen[i] = x[i];
@@ -16,7 +16,7 @@ __global__ void size(float* y) {
   y[threadIdx.x] = a;
 }
 
-// 160 numbers that all wait for the last of 160 loads.
+// 160 numbers wait for the last of 160 loads.
 __global__ void __launch_bounds__(256) registers(const float* x, float* y) {
   float a[160], sum = 0;
 #pragma unroll
@@ -36,7 +36,7 @@ template <class T, class Int> __device__ void divide(const T* x, T* y, Int n, In
 __global__ void division_32(const float* x, float* y, int n, int by) { divide(x, y, n, by); }
 __global__ void division_64(const float* x, float* y, long long n, long long by) { divide(x, y, n, by); }
 
-// f64 is there to check gradients.
+// f64 is for gradient checks.
 template <class T> __global__ void right_f64(const T* x, T* y, int n, int by) { divide(x, y, n, by); }
 template __global__ void right_f64<double>(const double*, double*, int, int);
 
@@ -47,7 +47,7 @@ __global__ void right(const float* x, float* y, long long n, long long by) {
   y[threadIdx.x] = sum;
 }
 
-// Nothing says that y begins at a multiple of 16 bytes.
+// y need not begin at a multiple of 16 bytes.
 __global__ void split_store(const int4* x, int* y) {
   const int4 v = x[threadIdx.x];
   int* const of_thread = y + 4 * threadIdx.x;
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(128) right_wgmma(unsigned long long a, unsigne
   y[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
 }
 
-// The loop changes the second register of a, so only the products of its first round read a as it was loaded.
+// The loop changes the second register of a, so only its first round reads a as loaded.
 __global__ void __launch_bounds__(128) changed_operand(const unsigned* x, unsigned long long b, int n, float* y) {
   float d[4] = {};
   unsigned a[4] = {x[threadIdx.x], x[threadIdx.x + 128], x[threadIdx.x + 256], x[threadIdx.x + 384]};
@@ -110,5 +110,5 @@ __global__ void __launch_bounds__(128) changed_operand(const unsigned* x, unsign
   y[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
 }
 
-// As the kernels for warpgroups are for a GPU that has no wgmma.
+// Like kernels for warpgroups on a GPU without wgmma.
 __global__ void WarpgroupKernel() { __trap(); }

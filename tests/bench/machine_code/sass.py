@@ -15,7 +15,7 @@ REGISTERS, MAX_WARPS, MAX_BLOCKS = 65536, 64, 32  # of a multiprocessor, compute
 
 
 def find_tools():
-    """Puts the folder of the tools on PATH; false where they are not found."""
+    """Puts the folder of the tools on PATH; false if they are not found."""
     packages = pathlib.Path(sysconfig.get_path("purelib"))
     os.environ["PATH"] = os.pathsep.join([os.environ["PATH"], "/usr/local/cuda/bin", *map(str, packages.glob("nvidia/cu*/bin"))])
     return all(map(shutil.which, ("cuobjdump", "nvdisasm")))
@@ -46,7 +46,7 @@ def warps_per_multiprocessor(registers, threads):
 
 
 def written(text):
-    """The registers that an instruction writes: as many as it moves, from its first one on."""
+    """The consecutive registers that an instruction writes."""
     found = re.match(r"(?:@!?U?P\d+ +)?(?!ST|RED|LDGSTS|HGMMA|WARP|R2P|\wSETP|PLOP)([\w.]+) (?:U?P\w+, )*R(\d+)\b", text)
     if not found:
         return set()
@@ -55,8 +55,8 @@ def written(text):
 
 
 class Code:
-    """The instructions of a kernel as a graph of basic blocks. Subroutines (the slow paths of divisions) are reached by CALL alone and
-    are no part of the graph."""
+    """The instructions of a kernel as a graph of basic blocks. The graph excludes subroutines (the slow paths of divisions), reached only by
+    CALL."""
 
     def __init__(self, code):
         self.code = code
@@ -71,7 +71,7 @@ class Code:
 
     @functools.cached_property
     def blocks(self):
-        """{first instruction: behind the last}"""
+        """{first instruction: after the last}"""
         leaders = {0} | {t for t in self.targets.values() if t is not None}
         leaders |= {i + 1 for i, (_, text) in enumerate(self.code) if re.search(r"\b(BRA|EXIT|RET)\b", text)}
         leaders = sorted(i for i in leaders if i < len(self.code))
@@ -108,7 +108,7 @@ class Code:
 
     @functools.cached_property
     def loops(self):
-        """Natural loops {header: blocks}: of branches to a block that dominates them."""
+        """Natural loops {header: blocks} of branches to a block that dominates them."""
         number = {block: i for i, block in enumerate(self.order)}
         before = {block: [] for block in self.order}
         for block in self.order:
@@ -163,7 +163,7 @@ class Code:
         )
 
     def changed_operands(self):
-        """Left operands of wgmma, four registers each, of which a loop writes some and not all before the tensor cores read them."""
+        """Left operands of wgmma, four registers each. A loop writes some of them, but not all, before the tensor cores read them."""
         changed = set()
         for texts in map(self.texts, self.loops.values()):
             for i, text in enumerate(texts):
@@ -186,14 +186,14 @@ class Code:
 
 
 def readable(names):
-    """{name: as the source has it}"""
+    """{name: the name in the source}"""
     texts = run("c++filt", input="\n".join(names)).splitlines()
     texts = [re.sub(r"^void |ricci::|cuda_build::|(?<=\w)_kernels(?=::)", "", text) for text in texts]
     return {name: re.sub(r"^run<(.*)>\(.*\)$", r"\1", text) for name, text in zip(names, texts)}
 
 
 def kernels_of(path):
-    """The kernels in a file, of the newest architecture that it has machine code for."""
+    """The kernels in a file, for the newest architecture in it."""
     architectures = re.findall(r"\.sm_(\d+)(a?)\.", run("cuobjdump", "--list-elf", path)) or [("", "")]
     newest = max(architectures, key=lambda a: (int(a[0] or 0), a[1]))
     only = ["-arch", "sm_" + "".join(newest)] if newest[0] else []

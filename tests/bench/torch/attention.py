@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Speed of PyTorch's flash attention in bf16: the bar for ricci-bench-attention, which tells what is counted and how.
+"""Speed of PyTorch's flash attention in bf16: the reference for ricci-bench-attention, with the same measures.
 
-Queries, keys and values are contiguous tensors of their own, which is what PyTorch's kernel likes best.
+Queries, keys and values are separate contiguous tensors, the fastest layout of PyTorch's kernel.
 
     torch/attention.py --device cuda [--batch 16 --context 1024 --heads 12] [--seconds 2]
 """

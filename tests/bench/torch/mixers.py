@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Forward and backward of mixers in current PyTorch, for the rows of mixers.cpp, which tells what they are.
+"""Forward and backward of mixers in current PyTorch, for the rows of mixers.cpp.
 
     torch/mixers.py [name ...] [--steps N] [--dtype f32|bf16] [--device cpu|cuda] [--compile] [--threads N]
 
 sdp is nn.MultiheadAttention's own path: one packed projection and scaled_dot_product_attention. metric is the shortest
 composition: p = x W, q = p M with M made of its packed entries, and scaled_dot_product_attention with p as keys and
-values. dispatcher is the paper's code: a roll, a mask and a product for every level; its mask is folded into the coefficients
-once. shift_and_sum is only its loop, in one dtype, with the bytes of mixers.cpp. bf16 is autocast over f32 weights.
+values. dispatcher is the paper's code: a roll, a mask and a product for every level; its mask is multiplied into the
+coefficients once. shift_and_sum is only its loop, in one dtype, with the bytes of mixers.cpp. bf16 is autocast over f32 weights.
 Prints "measure NAME VALUE UNIT".
 """
 import math
@@ -95,7 +95,7 @@ def measure_shift_and_sum(args):
     v_bcd, coef_bcr, dy_bcd = (
         torch.randn(batch, context, columns, device=args.device, dtype=dtype) for columns in (width, levels, width)
     )
-    with torch.no_grad():  # a position that would read before the first one reads nothing
+    with torch.no_grad():  # positions before the first contribute nothing
         coef_bcr *= torch.arange(context, device=args.device).view(1, context, 1) >= 2 ** torch.arange(levels, device=args.device)
     run = torch.compile(shift_and_sum) if args.compile else shift_and_sum
 

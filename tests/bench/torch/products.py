@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The products of a linear layer in PyTorch, next to products.cpp, which tells what its rows are.
+"""The products of a linear layer in PyTorch, for the rows of products.cpp.
 
     torch/products.py [name ...] [--steps N] [--dtype f32|bf16] [--device cpu|cuda] [--threads N]
 
 A row is a layer's name, or NAME_dx or NAME_dw. Each product is one call of torch.matmul, which sums in f32; in bf16 it also rounds dw.
-Prints "measure NAME VALUE UNIT"; speed counts two operations for each pair of numbers that are multiplied.
+Prints "measure NAME VALUE UNIT"; the speed has two FLOPs per multiplication.
 """
 import torch
 

@@ -4,8 +4,8 @@
 4 layers, 4 heads, d 128, context 64, batch 12, 2000 iterations, GELU (erf), pre-norm, tied embeddings, learned
 positions, no dropout, no biases (layer norms have a gain only); AdamW 1e-3 -> 1e-4 (cosine, warm-up 100), betas .9
 and .99, weight decay .1 on 2-D parameters, eps 1e-8, clip 1.0; N(0, .02), residual writers / sqrt(2 layers).
-Text split 90/10 by characters, random crops; at the end the loss over the whole validation split in non-overlapping
-windows of 64, every target counted once, and in windows that overlap by half.
+Text split 90/10 by characters, random crops; at the end the loss over the full validation split in non-overlapping
+windows of 64, every target scored once, and in windows that overlap by half.
 
     torch/shakespeare.py --threads 2 --seed 1 [--compile MODE] [--data input.txt] [--json out.json]
         [--context 64 --batch 12] [--only-train]
@@ -67,7 +67,7 @@ class CharacterModel(torch.nn.Module):
 
 
 def read_splits(path):
-    """Character ids of the training and validation text (90/10), and the size of the vocabulary."""
+    """Character ids of the training and validation text (90/10), and the vocabulary size."""
     text = path.read_text(encoding="utf-8")
     index = {character: i for i, character in enumerate(sorted(set(text)))}
     ids = torch.tensor([index[character] for character in text])
@@ -127,7 +127,7 @@ def validation_loss(model, ids):
 
 @torch.inference_mode()
 def sliding_loss(model, ids, stride):
-    """The same with windows of CONTEXT that begin `stride` apart; each counts the targets that no earlier one did."""
+    """With windows of CONTEXT that begin `stride` apart; each scores the targets that no earlier window scored."""
     total, targets = 0.0, len(ids) - 1
     starts = torch.arange(0, targets - CONTEXT + 1, stride)
     for some in starts.split(256):
@@ -136,7 +136,7 @@ def sliding_loss(model, ids, stride):
         nats_bt[1 if some[0] == 0 else 0 :, : CONTEXT - stride] = 0
         total += nats_bt.sum().item()
     counted = CONTEXT + (len(starts) - 1) * stride
-    if counted < targets:  # the end, in a window that lies closer
+    if counted < targets:  # the end, in a window at a smaller distance
         nats_t = model(ids[None, -CONTEXT - 1 : -1], ids[None, -CONTEXT:], reduction="none").double()
         total += nats_t.flatten()[counted - targets :].sum().item()
     return total / targets
@@ -149,7 +149,7 @@ def seconds_since_start():
 
 
 def data_path(given):
-    """The file as given, or else under $RICCI_DATA."""
+    """The file as given, else under $RICCI_DATA."""
     path = pathlib.Path(given)
     return path if path.exists() else pathlib.Path(os.environ.get("RICCI_DATA", ".")) / given
 

@@ -1,5 +1,5 @@
-"""Shared by the benchmarks of steps in PyTorch, as measured_steps.h is by ricci's: options, the loop around a step, and
-the lines "measure NAME VALUE UNIT" that they print."""
+"""Shared by PyTorch's step benchmarks, like measured_steps.h: options, the loop around a step, and the lines
+"measure NAME VALUE UNIT" that they print."""
 import argparse
 import contextlib
 import resource
@@ -10,7 +10,7 @@ import torch
 
 
 def arguments(doc, names, seconds, add=lambda parser: None):
-    """Reads the command line; `seconds`: about how long steps are measured where --steps does not say how many."""
+    """Reads the command line; `seconds`: the approximate time of all steps, without --steps."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=names)
     parser.add_argument("--steps", type=int, default=0, help=f"0: about {seconds} seconds of them")
@@ -40,8 +40,8 @@ def wait(device):
 
 
 def measure(name, args, step):
-    """Three steps to warm up, then those that are measured; prints and returns the median of their seconds. A step returns when its
-    work is done."""
+    """Three steps to warm up, then the measured ones; prints and returns the median of their seconds. A step returns when its work is
+    done."""
     for _ in range(3):
         step()
     seconds, processor = [], processor_seconds()

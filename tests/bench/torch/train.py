@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training speed of a GPT in current PyTorch, at its best: the bar for ricci-bench-training on a GPU.
+"""Training speed of a GPT in current PyTorch, at its best: the reference for ricci-bench-training on a GPU.
 
 Pre-norm GPT with biases, GELU (tanh), tied embeddings and learned positions; a step is forward, backward, clipping to
 norm 1 and fused AdamW on random tokens that are already on the device. As in ricci the vocabulary is padded to
@@ -59,7 +59,7 @@ class Gpt(torch.nn.Module):
 
 
 def measure(args, name):
-    """Prints speed and memory. Steps until args.seconds have passed; every fifth waits for the device, so that the host does not run ahead."""
+    """Prints speed and memory. Steps until args.seconds have passed; every fifth waits for the device, so the host does not run ahead."""
     torch.manual_seed(1)
     torch._dynamo.reset()
     torch.cuda.empty_cache()
@@ -94,7 +94,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description="training speed of a GPT in PyTorch")
     parser.add_argument("--dtype", default="f32", choices=["f32", "bf16"])
     parser.add_argument("--seconds", type=float, default=15, help="of each measurement")
-    parser.add_argument("--kinds", nargs="+", choices=["compiled", "plain"], default=["compiled", "plain"])  # the bar first: time may end
+    parser.add_argument("--kinds", nargs="+", choices=["compiled", "plain"], default=["compiled", "plain"])  # the reference first: time is limited
     sizes = {"vocab": 50304, "layers": 12, "heads": 12, "width": 768, "context": 1024, "batch": 16}
     for name, default in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=default)

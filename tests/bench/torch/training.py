@@ -79,7 +79,7 @@ class Msa(nn.Module):
 class Llama(nn.Module):
     def __init__(self, vocab, d, heads, layers, ff, context, bias):
         super().__init__()
-        from transformers import LlamaConfig, LlamaForCausalLM  # only where this model is measured
+        from transformers import LlamaConfig, LlamaForCausalLM  # only if this model is measured
 
         self.model = LlamaForCausalLM(LlamaConfig(vocab_size=vocab, hidden_size=d, num_attention_heads=heads, num_key_value_heads=heads // 3,
             num_hidden_layers=layers, intermediate_size=ff, max_position_embeddings=context, tie_word_embeddings=True, use_cache=False,
