@@ -48,7 +48,7 @@ constexpr const char *kMasks[] = {"h.{i}.attn.bias", "h.{i}.attn.masked_bias"},
 struct Kind {
   const char *type, *name, *with_head, *without_head;
   bool qkv_bias = false, qk_norm = false;
-  std::optional<int64_t> kv_heads = {}, head_width = {};  // the defaults of transformers
+  std::optional<int64_t> kv_heads = {}, head_width = {};  // transformers' defaults
 };
 constexpr Kind kKinds[] = {{"gpt2", "GPT-2", "GPT2LMHeadModel", "GPT2Model"}, {"llama", "llama", "LlamaForCausalLM", "LlamaModel"},
     {"qwen2", "qwen2", "Qwen2ForCausalLM", "Qwen2Model", true, false, 32},

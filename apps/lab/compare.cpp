@@ -39,7 +39,7 @@ struct Options {
 
 // Runs `ricci train`, and returns its exit code, above 128 after a request to end. Error: an unexpected signal killed it. Its output goes
 // to stderr; stdout is for the result. It shares the process group, so Ctrl-C and Ctrl-Z reach both. Other requests are forwarded as
-// SIGUSR1, at the second look: a second SIGTERM, after one to both, would end training before it saves.
+// SIGUSR1, at the second look. If a SIGTERM was sent to both, a second one would end training before it saves.
 int train(const std::vector<std::string>& arguments) {
   constexpr useconds_t kWait = 20'000;  // microseconds between looks
   std::vector<std::string> words{"ricci", "train"};

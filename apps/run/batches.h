@@ -22,7 +22,7 @@ void check_step(const TrainConfig& config, const ModelConfig& model, int64_t mem
 // ---- Training
 std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config);
 
-// This rank's micro-batches of the next step (`mine`), on the CPU, and Feed::place() after the step. Error: unreadable data.
+// This rank's micro-batches of the next step (`mine`), on the CPU, and Feed::place() after the step. Error: the data is unreadable.
 std::pair<std::vector<Batch>, std::string> read_step(Feed& feed, const TrainConfig& config, Range mine);
 
 // ---- Evaluations

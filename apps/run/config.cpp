@@ -248,7 +248,7 @@ std::vector<Field> readers_of(const Setting& setting, const std::vector<Field>& 
     if (field.is_read) readers.push_back(field);
     else others += (others.empty() ? "" : ", ") + field.by;
   }
-  if (readers.empty() && !setting.is_optional) fail("{}: {}: nothing reads it here, only {}", {setting.place, setting.key, others});
+  if (readers.empty() && !setting.is_optional) fail("{}: {}: is read only with {}", {setting.place, setting.key, others});
   return readers;
 }
 

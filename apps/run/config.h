@@ -50,7 +50,7 @@ const Setting* find_setting(const Settings& settings, std::string_view key);
 // Stores only the keys that select other keys or their defaults.
 void store_choices(const Settings& settings, const std::vector<Field>& fields);
 // Stores all settings and returns the keys that got a value. Null unsets an optional key, or a key with a default from a preset. Errors:
-// this config does not read the key (with the choices that do), or the value is wrong:
+// this config does not read the key (the message names the choices that do), or the value is wrong:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields);
 

@@ -188,7 +188,7 @@ void RunFolder::check_place() const {
 
 void RunFolder::begin(const RunParts& parts) {
   make_folders(checkpoints().folder);
-  if (!lock_) {  // after to_train() a different process can make the folder, and even end
+  if (!lock_) {  // a different process can make the folder after to_train(), and even end
     lock_ = lock(path());
     if (!checkpoints().steps().empty() || is_there(path_of(kModelFile))) fail_taken(path());
   }

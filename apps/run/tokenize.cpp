@@ -204,7 +204,7 @@ void add_train(CLI::App& app, Options& options) {
   app.get_option("--lowercase")->needs(from);
 }
 
-// Error: an option that does not apply to this kind of vocabulary.
+// Error: an option does not apply to this kind of vocabulary.
 void check_training_options(const CLI::App& app, const Options& options) {
   if (!options.from.empty()) return;
   const TokenizerKind& kind = kind_of(options);

@@ -149,7 +149,7 @@ void check_classifier(const TrainConfig& c) {
     fail("labels: has {} names, expected {} (model.classes)", {c.labels.size(), classes});
   for (auto label = c.labels.begin(); label != c.labels.end(); ++label)
     if (label->empty() || std::find(c.labels.begin(), label, *label) != label)
-      fail("labels: '{}', expected names that differ", {one_line(*label)});
+      fail("labels: '{}' is empty or a duplicate", {one_line(*label)});
   if (!traits_of(c.format).has_fields() && !c.label_field.empty())
     fail("label_field: only {} have fields, but format: {}", {list_of_formats(&FormatTraits::has_fields, " and "), name_of(c.format)});
 }

@@ -103,7 +103,7 @@ inline bool writes_samples(const TrainConfig& config) { return config.sample.tok
 inline bool has_chat(const TrainConfig& c) {
   return !c.chat.empty() && c.model.traits().writes_text() && (is_chat(c) || !c.init.empty() || c.data.empty());
 }
-// True if the documents come in random order, as always for classifiers and data with answers.
+// True if documents are read in random order (always for classifiers and data with answers).
 inline bool is_shuffled(const TrainConfig& config) { return config.order == Order::shuffled || is_classifier(config) || has_mask(config); }
 
 void visit_fields(TrainConfig& config, const Fields& field);
@@ -113,7 +113,7 @@ NamedFormat named_format(const TrainConfig& config);
 
 TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
 
-// Hooks of load_config (apps/run/config.h). A vocab of 0 is allowed: the tokenizer gives it later.
+// Hooks of load_config (apps/run/config.h). A vocab of 0 is allowed; the tokenizer determines it later.
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first invalid value, as in "lr: -1, expected more than 0"
 // Errors: a step has fewer micro-batches than ranks (with keys that read the same sequences, if any); a key is only for one process.

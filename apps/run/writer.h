@@ -15,7 +15,7 @@
 
 namespace ricci::apps {
 
-// The text with \n, \t, \" and \\ replaced by their characters. Error, naming the option: any other escape.
+// The text with \n, \t, \" and \\ replaced by their characters. Error, with the option: an escape is unknown.
 std::string unescape(std::string_view text, const char* option);
 
 // All of a file, or stdin for "-", as UTF-8, with line ends as in training texts.
@@ -40,7 +40,7 @@ Json with_results(const Json& members, const Json& results);
 // Ends a text at the first stop string. A stop string can span parts of the text, so text that could start one is held back.
 class StopStrings {
  public:
-  // Error: an empty string.
+  // Error: a string is empty.
   explicit StopStrings(std::vector<std::string> strings) : strings_(std::move(strings)) {
     for (const std::string& each : strings_)
       if (each.empty()) fail("stop string: is empty");

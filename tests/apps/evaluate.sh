@@ -198,7 +198,7 @@ head -c 4 score.txt >short.txt
 refuse 'a text in front of the first position' 1 'eval_from: 3, but a window of short\.txt has 3 positions, counted from 0' eval runs/from --data short.txt
 refuse 'evaluations of no position' 1 'eval_from: 16, but a window has 16 positions, counted from 0' train tiny.yaml eval_from=16
 refuse 'positions of pairs' 1 '--from: runs/sorter scores documents, not windows' eval runs/sorter --from 3
-refuse 'pairs that are evaluated from a position on' 1 'eval_from: nothing reads it here, only a format without answers' train tiny.yaml "${pairs[@]}" eval_from=3
+refuse 'pairs that are evaluated from a position on' 1 'eval_from: is read only with a format without answers' train tiny.yaml "${pairs[@]}" eval_from=3
 coarse=(model.family=coarse model.layers=1 sample.tokens=0)
 accept 'train one that scores cells' train tiny.yaml name=coarse steps=2 model.scale=4 "${coarse[@]}"
 refuse 'choices by cells' 1 '--choices: runs/coarse gives no probability of the next token \(model\.family: coarse\)' eval runs/coarse --choices plain.jsonl

@@ -87,7 +87,7 @@ while IFS='|' read -r needs changes; do
     else
       verdict "$change is an error" "$(grep -qE "^ricci train: .*${key##*.}" err && [ "$(grep -c '' err)" = 1 ] || echo 'expected one line with the key')"
     fi
-    [ -z "$needs" ] || refuse "$key without $needs" 1 "command line: $key: nothing reads it here, only .*$(xargs -n 1 <<<"$needs" | sed -n '$s/^model\.//; s/=/: /; $p')" train tiny.yaml "$change"
+    [ -z "$needs" ] || refuse "$key without $needs" 1 "command line: $key: is read only with .*$(xargs -n 1 <<<"$needs" | sed -n '$s/^model\.//; s/=/: /; $p')" train tiny.yaml "$change"
   done
 done <<<"$keys"
 

@@ -60,7 +60,7 @@ std::vector<Chunks> read_chunks(const TextRun& run, const AnalysisOptions& optio
   return all;
 }
 
-// Spreads queries over the windows, each in the second half of its window, for some context.
+// Spreads queries over the windows, each in the second half of its window, so it has some context.
 Ids queries_of(const Chunks& chunks, int64_t count) {
   const int64_t windows = chunks.count() / chunks.per_window, half = chunks.per_window / 2;
   count = std::min(count, windows);

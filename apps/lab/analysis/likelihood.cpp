@@ -194,7 +194,7 @@ Report analyse_shuffle(const AnalysisOptions& options) {
       .panels = {{"increase of the loss", "nats per token"}}};
   for (const TextRun& run : open_text_runs(options, text_writers())) {
     const int64_t context = run.context;
-    if (context < 4) fail("shuffle: a context of {}, expected 4 or more", {context});
+    if (context < 4) fail("shuffle: the context is {}, expected 4 or more", {context});
     const Ids starts = spread_over(run.tokens, run.tokens.size() - 1, context, options.windows);
     const std::vector<double> before = window_nats(run, starts), after = window_nats(run, starts, options.seed);
     std::vector<Point> points;

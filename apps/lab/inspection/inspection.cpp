@@ -110,7 +110,7 @@ void add_tables(InspectedHead& head, const Inspection& found, int64_t query_toke
   }
 }
 
-// `distances` from each token to the whole vocabulary: [token vocab].
+// `distances` from each token to the vocabulary: [token vocab].
 void add_distances(InspectedHead& head, const Inspection& found, const std::vector<double>& distances, int64_t nearest, bool positive) {
   const std::vector<std::string> names = texts_of(found, found.token_ids);
   InspectedTable table{"distances", {"squared distances of tokens", "token", "token", names, names, std::ssize(names), {}},

@@ -53,7 +53,7 @@ struct RunList {
 // Reads runs by their folders, names or patterns of names such as 'cmp3*'; by default all in the folder of runs. Error: no run can be read.
 RunList read_runs(const std::vector<std::string>& names);
 
-// age: running runs first, then those with the newest record. loss: the best validation loss. step: the most steps first.
+// age: running runs first, then by newest record. loss: the best validation loss. step: the most steps first.
 enum class SortBy : uint8_t { age, loss, name, step };
 constexpr auto choices(SortBy) { return std::array{"age", "loss", "name", "step"}; }
 

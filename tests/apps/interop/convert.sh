@@ -186,7 +186,7 @@ accept 'one step more' train runs/further steps=2
 same 'takes the template along' {file,runs/further}/chat_template.jinja
 prints 'training on conversations' "^starts from $PWD/runs/member/model\.safetensors$" train "${small[@]}" tokenizer=runs/member/tokenizer.json init=runs/member name=talking
 is 'learns ours of its markers' 'chat: llama3' eval 'grep ^chat runs/talking/config.yaml; ls runs/talking | grep chat_template'
-refuse 'a template that nothing reads' 1 'chat: nothing reads it here, only init, or format: messages' train tiny.yaml chat=llama3
+refuse 'a template that nothing reads' 1 'chat: is read only with init, or format: messages' train tiny.yaml chat=llama3
 
 # ---- Killed at calls that change a file: at each in the long run
 faults= call=1 step=$(few_or_all 4 1)

@@ -176,7 +176,7 @@ TEST_CASE("keys: the first condition that fails is the one that is named") {
   };
   const std::string reader = "a format without answers (text, jsonl, tsv or csv), and a family other than classifier";
   for (const char* cause : {"format=messages", "format=pairs", "model.family=classifier"})
-    CHECK(refused({cause, "order=shuffled"}) == "command line: order: nothing reads it here, only " + reader);
+    CHECK(refused({cause, "order=shuffled"}) == "command line: order: is read only with " + reader);
   CHECK(refused({"format=messages", "eos=document"}) ==
-        "command line: eos: nothing reads it here, only a format without a template: text, jsonl, tsv, csv or pairs");
+        "command line: eos: is read only with a format without a template: text, jsonl, tsv, csv or pairs");
 }

@@ -86,7 +86,7 @@ same_model 'a run that goes on reads the windows of one that was not interrupted
 accept 'crops' train "${columns[@]}" name=crops order=crops
 other_model 'which are others than crops' columns crops
 refuse 'columns that are shorter than the context' 1 'in each of 900 columns, but the context is' train "${columns[@]}" batch=900
-refuse 'weights of columns' 1 'weights: nothing reads it here, only order: shuffled' train "${columns[@]}" weights='[1]'
+refuse 'weights of columns' 1 'weights: is read only with order: shuffled' train "${columns[@]}" weights='[1]'
 
 # ---- Patience. A rate this high makes the validation loss worse after some steps.
 early=(train tiny.yaml eval_every=2 checkpoint_every=3 lr=0.3 schedule=constant warmup=0 keep_checkpoints=1)
