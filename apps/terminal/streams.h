@@ -25,7 +25,7 @@ namespace ricci::apps {
 inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 // Notes the first of these signals while it lives: a training run finishes its step, saves and ends. A second SIGINT, SIGTERM or SIGHUP
-// ends the program immediately. SIGUSR1 only asks, because launchers can send it twice. SIGHUP stays ignored if it was, as under nohup. A
+// ends the program immediately. Launchers can send SIGUSR1 twice, so it only asks. SIGHUP stays ignored if it was, as under nohup. A
 // call that waits in the system, such as a write to a full pipe, returns with EINTR.
 class Interrupt {
  public:
