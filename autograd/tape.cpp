@@ -1,6 +1,5 @@
 // Ops run after the ops they read, so walking the list backwards visits every node after all its users: no sorting is needed.
-// A value that many ops read gets a gradient from each of them. They are added up, because the derivative of a sum is the sum of the
-// derivatives.
+// A value with many users gets a gradient from each of them, and the tape adds them.
 #include "autograd/tape.h"
 
 #include <algorithm>
@@ -137,7 +136,7 @@ void Tape::accept(const Node& node, size_t input, Tensor gradient) {
   add_gradient(x, gradient);
 }
 
-// A backward can return f32 for a bf16 input, because its long sum is then rounded only once.
+// A backward can return f32 for a bf16 input. Its long sum is then rounded only once.
 void Tape::check_gradient(const Node& node, size_t input, const Slot& x, const Tensor& gradient) {
   if (!gradient) fail("backward of {}: no gradient for input {}", {place(node), input});
   const bool is_wide = x.dtype == Dtype::bf16 && gradient.dtype() == Dtype::f32;

@@ -1,5 +1,5 @@
-// Prints the tape of a GPT of one block, the error of a product whose shapes do not fit, and the error of a kernel with a mistake.
-// README.md shows this output. Errors name arguments and lines, because otherwise you would have to search for them.
+// Prints the tape of a GPT of one block, the error of a product of wrong shapes, and the error of a kernel with a mistake.
+// README.md shows the first two.
 #include <ricci/kernels.h>
 #include <ricci/ricci.h>
 

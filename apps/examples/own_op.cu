@@ -1,7 +1,7 @@
 // Your own op: unit_rows divides each row of x by its length, in f32 and f64. With <a, b> for the sum of the products:
 //   y_rc = x_rc / |x_r|,   dx_rc = (dy_rc - y_rc <dy_r, y_r>) / |x_r|
 //   bytes   8 N for N numbers in f32, 12 N backward. Each kernel reads its rows twice, the second time from the cache
-// The C++ compiler compiles the whole file, kernels included, for the emulator, so they can be tested without a GPU. If nvcc is available,
+// The C++ compiler compiles this file, with its kernels, for the emulator, so they can be tested without a GPU. If nvcc is available,
 // it compiles the file again, only for the kernels.
 #include <ricci/kernels.h>
 #include <ricci/ricci.h>
@@ -65,7 +65,7 @@ template <class T> void on_cpu(const UnitRowBackward<T>& row, int64_t r) {
   for (int64_t c = 0; c < row.width; ++c) row.dx_rc[first + c] = (row.dy_rc[first + c] - row.y_rc[first + c] * along) / row.length_r[r];
 }
 
-// On the CPU in chunks of 16 rows, which its threads share; else as a kernel of a block per row.
+// On the CPU in chunks of 16 rows, shared by the threads; else as a kernel with a block per row.
 template <class Kernel> void run(const char* name, Device device, int64_t rows, const Kernel& kernel) {
   if (device != Device::cpu) return launch(name, device, {rows, Kernel::kThreads}, kernel);
   parallel_for(rows, 16, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,4 @@
-// A small GPT learns a text and then writes it. The text is short and in memory, because the loop is all that this file shows;
-// train.cpp reads a file.
+// A small GPT learns a short text in memory and then writes it. This file shows only the loop; train.cpp reads a file.
 #include <ricci/ricci.h>
 
 using namespace ricci;
@@ -11,7 +10,7 @@ const std::string kText =
     "that tossed the dog, that worried the cat, that killed the rat, that ate the malt, that lay in the house that Jack built. ";
 constexpr int64_t kContext = 64, kBatch = 16, kSteps = 400;
 
-// Sequences that begin at random places, and as targets the tokens that come next.
+// Sequences that begin at random positions, and the next tokens as targets.
 Batch batch(const std::vector<int64_t>& ids, int64_t step) {
   std::vector<int64_t> inputs, targets;
   for (int64_t b = 0; b < kBatch; ++b) {

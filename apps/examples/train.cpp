@@ -1,8 +1,7 @@
 // Trains a GPT on the characters of a text file, and resumes where it stopped: the counterpart of nanoGPT's train.py.
 //   train TEXT FOLDER [STEPS]
-// small_gpt.cpp is the loop and nothing else. A training of hours needs three more things: held-out text, because the loss of the
-// training text falls even if the model only memorizes it; a learning rate that falls, because otherwise the last steps undo each other;
-// and checkpoints, because otherwise a crash would cost all of it.
+// small_gpt.cpp is only the loop. A long training run needs three more things: held-out text, since the training loss falls even if the
+// model only memorizes; a learning rate that falls, so the last steps do not undo each other; and checkpoints, to survive a crash.
 #include <ricci/ricci.h>
 
 #include <filesystem>
@@ -15,7 +14,7 @@ using namespace ricci;
 constexpr int64_t kContext = 64, kBatch = 12, kInterval = 100, kSeed = 1;
 
 struct Corpus {
-  std::string characters;  // by id; each byte of the file counts as a character
+  std::string characters;  // by id; each byte is a character
   std::vector<int64_t> train, held_out;
 };
 
@@ -42,7 +41,7 @@ Batch batch_at(const std::vector<int64_t>& ids, const std::vector<int64_t>& star
   return make_batch(tensor_of(inputs, shape), tensor_of(targets, shape));
 }
 
-// The rows depend only on the seed and the step. Otherwise a resumed training would see other rows than one that never stopped.
+// The rows depend only on the seed and the step, so a resumed run sees the same rows as one that never stopped.
 Batch training_batch(const std::vector<int64_t>& ids, int64_t step) {
   std::vector<int64_t> starts;
   for (int64_t row = 0; row < kBatch; ++row)
@@ -75,7 +74,7 @@ void train(const Corpus& corpus, const std::string& folder, int64_t steps) {
   TrainStep train_step(model, optimizer, device, {.seed = kSeed, .clip = 1});
   const Schedule schedule{.lr = 1e-3, .min_lr = 1e-4, .warmup = 100};
 
-  // A checkpoint holds the weights, the optimizer's averages and the state of the dropout, so the resumed training has the same bits.
+  // A checkpoint holds the weights, the optimizer's averages and the state of the dropout, so a resumed run has the same bits.
   TrainState state;
   const Checkpoints checkpoints{folder};
   std::filesystem::create_directories(folder);

@@ -88,7 +88,8 @@ int print_table(const std::vector<Row>& rows, const std::vector<Device>& devices
   apps::print(text_of(table));
   for (const Row& row : rows) std::fputs(row.complaint.c_str(), stdout);
   const auto failed = std::count_if(rows.begin(), rows.end(), [](const Row& row) { return !row.complaint.empty(); });
-  std::printf("%zu ops, %td wrong (tolerance %g, f64, against central differences)\n", rows.size(), failed, tolerance);
+  std::printf("%zu op%s, %td wrong (tolerance %g, f64, against central differences)\n", rows.size(), rows.size() == 1 ? "" : "s", failed,
+      tolerance);
   return failed == 0 ? 0 : 1;
 }
 

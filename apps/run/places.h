@@ -14,7 +14,7 @@ std::string folder_of_runs(const TrainConfig& config = {});  // the key `runs`, 
 // the path is a Hugging Face folder, or its weights.
 std::string find_run(const std::string& path_or_name);
 std::string new_run(const std::string& path_or_name);  // the folder of a new run; a name is in folder_of_runs()
-std::string folder_name(const std::string& path);      // the name of a run in tables and pictures
+std::string folder_name(const std::string& path);      // a run name in tables and pictures
 std::string runs_note(const std::string& name);        // "; runs has a, b, c": the nearest run, then the known ones; empty for a path
 
 // ---- Weights

@@ -225,7 +225,7 @@ void check(const TrainConfig& config) {
   if (const Sgd& sgd = config.optimizer.settings<Sgd>(); config.optimizer.kind == optimizer_kind<Sgd> && sgd.nesterov && sgd.momentum == 0)
     fail("nesterov: needs a momentum above 0");
   if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
-  if (config.cuda_graph && config.norms_every > 0) fail("norms_every: not with cuda_graph yet");
+  if (config.cuda_graph && config.norms_every > 0) fail("norms_every: is not supported with cuda_graph");
   const int64_t context = config.sequence_length();
   if (config.eval_from >= context) fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
   if (int64_t tokens = 0;
@@ -235,7 +235,7 @@ void check(const TrainConfig& config) {
 }
 
 void check_shared(const TrainConfig& c, int64_t ranks) {
-  if (ranks > 1 && c.cuda_graph) fail("cuda_graph: not with multiple ranks yet");
+  if (ranks > 1 && c.cuda_graph) fail("cuda_graph: is not supported with multiple ranks");
   const int64_t sequences = c.batch * c.accumulation, micro_batches = c.micro_batches();
   if (ranks <= micro_batches) return;
   std::string way_out;

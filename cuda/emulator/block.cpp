@@ -64,7 +64,7 @@ bool Block::run_ready_warps() {
   return ran;
 }
 
-// A thread in a loop with __nanosleep looks again. Another thread can have written meanwhile.
+// A thread in a loop with __nanosleep looks again. Another thread may have written meanwhile.
 bool Block::wake_pollers() {
   bool any = false;
   for (unsigned w = 0; w < n_warps_; ++w) {

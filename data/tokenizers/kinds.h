@@ -67,7 +67,7 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const O
 // The tokenizer file in a folder, or empty.
 std::string find_tokenizer_file(const std::string& folder);
 
-// True for a path, false for the name of a tokenizer kind.
+// True for a path, false for a tokenizer kind.
 bool names_tokenizer_file(const std::string& text);
 
 }  // namespace ricci

@@ -1,6 +1,6 @@
 // The activation functions, as formulas of one number x. A formula is a struct F of one of two kinds:
 //   F::value(x) and F::gradient(dy, y)   the slope follows from the value y, so the backward needs only y
-//   F::both(x)                           the slope needs x: value and slope together, because they share most of their work
+//   F::both(x)                           the slope needs x: value and slope together, which share most of their work
 // A is float or double. bf16 is computed as float.
 #pragma once
 #include <type_traits>

@@ -48,7 +48,7 @@ struct Moments {
   bool m = false, v = false;
 };
 
-// Errors: a grad, moment, master or number of the step has the wrong shape, dtype or device:
+// Errors: a grad, moment, master or step number has the wrong shape, dtype or device:
 //   adamw: grad of blocks.0.fc.bias is f32 [4] on cpu, expected f32 [3] on cpu
 // A tensor without a name is called by its index: tensor 1.
 void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, const StepNumbers& now, Moments moments);

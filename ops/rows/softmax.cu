@@ -1,6 +1,6 @@
 // softmax over the last index:   p_rc = e_rc / sum_c e_rc,   e_rc = exp(x_rc - max_c x_rc)
 //                               dx_rc = p_rc (dp_rc - sum_c dp_rc p_rc)
-// The maximum is subtracted because exp(89) is infinite in f32; it cancels in the quotient. Backward: each x is in the sum of its row, so
+// The maximum is subtracted: exp(89) is infinite in f32. It cancels in the quotient. Backward: each x is in the sum of its row, so
 // x_c raises p_c and lowers the others. So dx_c is p_c times dp_c minus the mean of dp over the row, weighted by p.
 //   bytes   a forward reads x and writes p, 8 n for n numbers in f32; a backward reads p and dp and writes dx, 12 n
 #include "ops/rows/softmax.h"

@@ -158,7 +158,7 @@ perl -e 'print pack("l<256", 20240520, 1, 400), pack("S<400", map { 97 + $_ % 26
 accept 'shards of another program' train tiny.yaml name=foreign data=foreign.bin validation=foreign.bin tokenizer=byte
 for words in 'eos: line' 'format: jsonl'; do
   for data in foreign.bin whole; do
-    refuse "a key that means nothing for tokens ($words, $data)" 1 "$words, but .*$data holds tokens already; ricci prepare --${words%%:*} prepares them so" \
+    refuse "a key that means nothing for tokens ($words, $data)" 1 "$words, but .*$data holds tokens already; set --${words%%:*} in ricci prepare" \
       train tiny.yaml data=$data tokenizer=whole/tokenizer.json "${words/: /=}"
   done
 done

@@ -2,7 +2,7 @@
 // numbers. With the factors m of dropout (1 without) and the factor z of the scores:
 //   p_tj = 2^((z q_t . k_j - lse_t) log2(e)),   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j = sum_t m_tj p_tj dy_t,   dk_j = z sum_t ds_tj q_t,   dq_t = z sum_j ds_tj k_j
-// The exponent is at most 0. For a large score the computed one is not, because lse is rounded: at 1e8 it is off by more than 10.
+// The exponent is at most 0. For a large score the computed one is not: lse is rounded, and at 1e8 it is off by more than 10.
 #pragma once
 #include "cuda/math.h"
 #include "ops/attention/flash/mask.h"

@@ -1,6 +1,6 @@
 // A thread block's walks over its rows in shared memory. A half-warp walks over the rows of a class. If a walk has fewer classes than the
 // block has half-warps, half-warps share a class, each with a stretch of its rows.
-// The two half-warps of a warp take the same branches, because the sums over lanes need all of them: both go through the larger number of
+// The two half-warps of a warp take the same branches, as the sums over lanes need all lanes: both go through the larger number of
 // blocks of eight rows, and a block is Around::inside only if it is so in both.
 #pragma once
 #include "ops/shift_and_sum/gpu/tile.h"

@@ -256,7 +256,7 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("clip: -1\n") == "clip: -1, expected 0 or more");
   CHECK(complaint("decay_of: {tok: 1, pos: -0.5}\n") == "decay_of: -0.5, expected 0 or more");
   CHECK(complaint("norms_every: -1\n") == "norms_every: -1, expected 0 or more");
-  CHECK(complaint("norms_every: 2\ncuda_graph: true\ndevice: cuda\n") == "norms_every: not with cuda_graph yet");
+  CHECK(complaint("norms_every: 2\ncuda_graph: true\ndevice: cuda\n") == "norms_every: is not supported with cuda_graph");
   CHECK(complaint("batch: 65536\naccumulation: 65536\n") ==
         "batch: 65536 times accumulation: 65536 is more than 2147483647 sequences per step");
   CHECK(complaint("batch: 0\n") == "batch: 0, expected 1 or more");

@@ -186,7 +186,7 @@ TEST_CASE("output: after a request to end, neither a full pipe nor a stopped ter
   const int user = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
   REQUIRE(user >= 0);
   REQUIRE(::tcflow(user, TCOOFF) == 0);  // as by Ctrl-S
-  // Both at once: each waits for a second.
+  // Both together: each waits for a second.
   const auto outcome_of = [](int descriptor) { return test::bounded_error([=] { write_until_asked(descriptor); }); };
   std::future<std::string> of_pipe = std::async(std::launch::async, outcome_of, ends[1]);
   CHECK(outcome_of(user) == "no error");

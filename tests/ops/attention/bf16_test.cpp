@@ -113,7 +113,7 @@ TEST_CASE("flash attention: huge scores are rounded, but no weight in the backwa
       }
 }
 
-// Eight lanes read or write at once without a conflict of banks: 16 bytes each, one chunk of 8 rows or the chunks of 128 bytes.
+// Eight lanes read or write together without a conflict of banks: 16 bytes each, one chunk of 8 rows or the chunks of 128 bytes.
 template <int width> void check_banks() {
   using Tile = attention_kernels::flash::Tile<width>;
   CAPTURE(width);
