@@ -24,7 +24,7 @@ check_gradients() {  # seconds option...
   ours "$1" "gradients$#" check --device cuda "${@:2}"
   code=$? worst=$(awk '$3 ~ /e[-+]/ && $3 > worst { worst = $3 } END { print worst }' "$log")
   was_stopped $code && return $code
-  result "$(grep -aoE '^[0-9]+ ops, -?[0-9]+ wrong' "$log" || last_line), worst ${worst:-not measured}" "$(verdict test $code = 0 -a -n "$worst")"
+  result "$(grep -aoE '^[0-9]+ ops?, -?[0-9]+ wrong' "$log" || last_line), worst ${worst:-not measured}" "$(verdict test $code = 0 -a -n "$worst")"
 }
 
 measure_peaks() {
