@@ -60,7 +60,7 @@ template <class Member> FieldValue field_value(Member& member) {
 // The numbers that a key allows; in a list or mapping, for each number.
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
-  bool has_low = true, has_high = true;  // whether the bound itself is allowed
+  bool has_low = true, has_high = true;  // true: the bound itself is allowed
 };
 
 struct Field {

@@ -28,7 +28,7 @@ struct Bound {
 inline constexpr double kWaiting = 10;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int kSanitizerShare = 10;  // of time and memory
+inline constexpr int kSanitizerShare = 10;  // the share of time and memory
 #else
 inline constexpr int kSanitizerShare = 1;
 #endif

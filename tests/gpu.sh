@@ -95,7 +95,7 @@ step() {
   esac
 }
 was_stopped() { [[ $1 = 124 || $1 = 137 ]]; }  # exit code
-last_line() { grep -as . "$log" | tail -n 1 | cut -c1-150; }  # of the last log
+last_line() { grep -as . "$log" | tail -n 1 | cut -c1-150; }  # the last log's
 
 # ---- Running programs. Times are in milliseconds; `second` is a second of the lists here.
 now() { echo $((${EPOCHREALTIME/./} / 1000)); }
@@ -193,7 +193,7 @@ keep_results() {
   (cd "$build" && find state logs -type f -size -2000k ! -name '*.safetensors' -print0 | tar -cf "$OUT/results.tar" --null -T -)
 }
 
-keep_inductor() {  # what PyTorch compiled, if it fits with the other results
+keep_inductor() {  # the kernels compiled by PyTorch, if they fit with the other results
   local archive=$OUT/inductor.tar.gz
   [ ! -d "$build/inductor" ] || tar -czf "$archive" -C "$build" inductor
   [ ! -e "$archive" ] || [ "$(stat -c %s "$archive")" -lt 14000000 ] || rm "$archive"

@@ -43,7 +43,7 @@ void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, boo
       const bool has_dash = word.size() > 1 && word[0] == '-';
       if (has_dash && !(word.starts_with("--") && word.find('=') != word.npos))
         throw CLI::ExtrasError(app.get_name(), {word + hint_for(app, word)});
-      if (word.empty()) throw CLI::ValidationError("the name of a run file is empty");
+      if (word.empty()) throw CLI::ValidationError("a run file has an empty name");
       if (word[0] == '=') throw CLI::ValidationError(one_line(word) + ": remove the blanks around the equals sign, as in data=my.txt");
       if (has_dash || is_override(word)) options.overrides.push_back(word.substr(has_dash ? 2 : 0));
       else if (options.file().empty()) options.files[0] = word;

@@ -20,7 +20,7 @@ void multiply_by(const Tensor& y, double factor, const char* file = __builtin_FI
 Tensor sum_to(const Tensor& x, const Shape& shape, Dtype dtype);
 inline Tensor sum_to(const Tensor& x, const Shape& shape) { return sum_to(x, shape, x.dtype()); }
 Tensor convert(const Tensor& x, Dtype dtype);  // its values, rounded to a different floating-point dtype
-int64_t count_nonfinite(const Tensor& x);      // how many elements are NaN or infinite
+int64_t count_nonfinite(const Tensor& x);      // the number of NaN or infinite elements
 // The index of the largest element in each row of x [.. c], the first of equal ones, as i64 [r]; 0 if it is NaN.
 Tensor largest_in_rows(const Tensor& x);
 

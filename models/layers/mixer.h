@@ -28,7 +28,7 @@ struct MixerShape {
   bool bias = true;    // its linear maps have biases
   double dropout = 0;
   double norm_eps = 1e-5;  // for its norms
-  Rope rope{};             // how queries and keys are rotated by their position
+  Rope rope{};             // the rotation of queries and keys by their position
   InitialWeights init{};
   int64_t layer = 0;  // index of the block in its stack
 };

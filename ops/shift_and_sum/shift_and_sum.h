@@ -19,7 +19,7 @@ namespace ricci {
 struct ShiftAndSumOptions {
   int64_t heads = 1;
   double dropout = 0;         // probability that a level is skipped
-  bool drops_level_0 = true;  // whether dropout may skip level 0
+  bool drops_level_0 = true;  // dropout can skip level 0
 };
 
 // V^R [b c d] of the values v_bcd = V^0. A head has d / heads adjacent columns, and at each position R adjacent coefficients in coef_bcx,

@@ -54,7 +54,7 @@ seconds=60 mebibytes=1024 as_user=()
 # run PROGRAM ARGUMENT ...: stdout to the file out, stderr to err; returns the exit code of ricci-PROGRAM.
 run() { "${as_user[@]}" "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
 
-# start PROGRAM ARGUMENT ...: the same beside the script, as process $background; to the files background.out and background.err.
+# start PROGRAM ARGUMENT ...: the same in the background, as process $background; to the files background.out and background.err.
 # They are empty before it starts: the words of an earlier program are not its own.
 start() {
   : >background.out >background.err

@@ -86,7 +86,7 @@ __attribute__((constructor)) void read_fault() {
   if (fault_kind < 0 || fault_way == 0) std::fprintf(stderr, "RICCI_FAULT: '%s' is not known\n", text), std::abort();
 }
 
-// What happens to this call: an error, one of the ways above, or nothing (0).
+// The fate of this call: an error, one of the ways above, or nothing (0).
 int fault_now(Kind kind) {
   if (kind != fault_kind || !is_in_main) return 0;
   const size_t number = ++fault_seen;

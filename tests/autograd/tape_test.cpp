@@ -175,7 +175,7 @@ namespace {
 
 struct Writer {
   const char* name;
-  int line;  // of the write
+  int line;  // the line of the write
   std::function<void(const Tensor& y)> write;
 };
 

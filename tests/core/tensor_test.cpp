@@ -59,7 +59,7 @@ TEST_CASE("a released block is used again") {
   }
   const Tensor larger({1020}), other({1000});
 #if !defined(__SANITIZE_ADDRESS__)
-  CHECK(larger.raw() == block);  // of the same size class
+  CHECK(larger.raw() == block);  // it has the same size class
 #endif
   CHECK(other.raw() != larger.raw());
 }

@@ -30,7 +30,7 @@ void read_tokenizer(const std::string& json) {
   if (tokenizer->name() != "char" && tokenizer->name() != "byte") return;  // others: pieces.cpp
   const std::string text = tokenizer->decode({&last, 1});
   const std::vector<int64_t> ids = tokenizer->encode(text);
-  const bool is_end = tokenizer->eos() != Eos::line && tokenizer->find(text) == last;  // of characters, but no text has it
+  const bool is_end = tokenizer->eos() != Eos::line && tokenizer->find(text) == last;  // a character token that no text has
   fuzz::require(is_end ? std::find(ids.begin(), ids.end(), last) == ids.end() : ids == std::vector<int64_t>{last}, "an id comes back");
 }
 

@@ -53,7 +53,7 @@ run_test() {  # log option
   was_stopped $code && return $code
   result "$(assertions || echo "exit code $code: $(last_line)")" "$(verdict passed $code)"
 }
-assertions() { grep -aoE 'assertions: +[0-9]+ \| +[0-9]+ passed \| +[0-9]+ failed' "$log" | tr -s ' '; }  # of a log of doctest
+assertions() { grep -aoE 'assertions: +[0-9]+ \| +[0-9]+ passed \| +[0-9]+ failed' "$log" | tr -s ' '; }  # from a doctest log
 passed() { [ "$1" = 0 ] && assertions | grep -q ' [1-9][0-9]* passed | 0 failed'; }                         # exit code
 
 run_ctest() {  # seconds log option...

@@ -59,7 +59,7 @@ measure_perplexity() {  # run file, published perplexity
   [ -e "$RICCI_DATA/$text" ] || { result "not measured: RICCI_DATA has no $text" -; return; }
   [ "$(time_left)" -gt 60 ] || return 124
   mkdir -p "$state/papers"
-  [ "$run" -nt "$bin/libricci_programs.so" ] || rm -rf "$run"  # of an earlier build
+  [ "$run" -nt "$bin/libricci_programs.so" ] || rm -rf "$run"  # from an earlier build
   log=$logs/$name.txt
   (cd "$state/papers" && train_paper "$1" "$name") || return
   grep '"val_loss":[0-9]' "$run/metrics.jsonl"  # into the log of the part

@@ -13,7 +13,7 @@ programs=$place/programs failures=0
 tests=(cuda/ptx/ptx ops/attention/bf16 ops/shift_and_sum/shift_and_sum needs/GPU cuda/gpu_hidden)
 training=(quickstart.yaml runs=/tmp steps=1 batch=2 model.layers=1 model.ctx=32 eval_every=0 sample.tokens=0 log_every=1)
 
-check() {  # what command...
+check() {  # check NAME COMMAND ...
   if "${@:2}" > "$place/log" 2>&1; then echo "ok      $1"; return; fi
   echo "FAILED  $1"
   head -c 2000 "$place/log" | sed 's/^/          /'

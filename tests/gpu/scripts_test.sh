@@ -9,7 +9,7 @@ source=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
-check() {  # what command...
+check() {  # check NAME COMMAND ...
   if "${@:2}"; then echo "ok: $1"; else echo "FAILED: $1"; failures=$((failures + 1)); fi
 }
 fails() { ! "$@" > /dev/null 2>&1; }
@@ -169,7 +169,7 @@ check 'the peer has the same vocabulary and GELU' test "$(grep -cE '"vocab": 503
 # ---- Parts that fail and parts that are killed, with everything that they started, leave the others complete
 declare -A calls=([hello]='^check --list' [smoke]='^bench-products copy' [test]='^ctest' [attention]='^bench-attention' [gpt2]='^bench-training .*--steps 15'
   [mixers]='^bench-mixers' [products]='^bench-products .*gpt2' [trace]='trace=1' [graph]='name=graph' [train]='name=f32_cuda' [sanitize]='memcheck' [memory]='name=out')
-misfortune() {  # how part...: the calls of the parts are to end so
+misfortune() {  # misfortune WAY PART ...: calls of the parts end this way
   local part
   : > "$STUBS/$1"
   for part in "${@:2}"; do echo "${calls[$part]}" >> "$STUBS/$1"; done

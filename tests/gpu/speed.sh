@@ -156,7 +156,7 @@ profile_kernels() {
   result "$(grep -c Duration "$OUT/ncu.csv") launches" -
 }
 
-largest_kernels() {  # kernel, what ncu said: six
+largest_kernels() {  # kernel, ncu's words: six
   "$python" - "$OUT/ncu.csv" << 'PYTHON'
 import collections, csv, re, sys
 

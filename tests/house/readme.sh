@@ -32,7 +32,7 @@ while IFS= read -r line; do
   [ -z "$line" ] || grep -qxF -e "$line" ops/elements/{activations.h,formulas.h,relu.cu} ops/checks/elements.cpp || fault ops/README.md "not in the code: $line"
 done < <(sed -n '/^```diff/,/^```$/{/^+/s/^+//p}' ops/README.md)
 
-# The ladders in the headers have the files' numbers of lines, and a time or a minus, too.
+# The ladders in the headers have the files' numbers of lines, and a time or a minus.
 rungs=0 timed=0
 while read -r file lines ms; do
   rungs=$((rungs + 1))

@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 failures=0
 fault() { printf '%s\n' "$@"; failures=$((failures + 1)); }
 
-# A test that may be skipped is a ctest entry of its own, so that it is counted: the suites "needs X" of the tests and the list in
+# A test that may be skipped is a separate ctest entry, so it is counted: the suites "needs X" of the tests and the list in
 # tests/CMakeLists.txt name the same. No test says by itself that it is skipped, except for devices, which needs/GPU counts.
 suites=$(grep -rhoE 'test_suite\("needs [^"]+"\)\)' tests --include='*_test.cpp' | sed -E 's/.*needs ([^"]+).*/\1/' | sort -u)
 listed=$(sed -nE 's/^set\(RICCI_NEEDS (.*)\)/\1/p' tests/CMakeLists.txt | tr ' ' '\n' | sort)

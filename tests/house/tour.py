@@ -10,7 +10,7 @@ is text in backticks. It is new if no earlier stop has it. Paths of files and co
 import html, os, re, subprocess, sys, tempfile
 
 kMostNames = 6
-kMostMinutes = 300  # of reading, without exercises
+kMostMinutes = 300  # reading time, without exercises
 kExercise = 2  # minutes
 kTolerance = 2
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../..'))

@@ -254,7 +254,7 @@ def random_tokenizer(draw):
     for content in [END, *contents]:
         flags = {flag: content != END and draw.random() < 0.4 for flag in ("single_word", "lstrip", "rstrip", "normalized", "special")}
         form = (flags["normalized"], normal_form.normalize_str(content) if normal_form and flags["normalized"] else content)
-        if form not in forms:  # of two tokens with one form the package finds either
+        if form not in forms:  # the package finds either of two tokens with one form
             tokenizer.add_tokens([AddedToken(content, **flags)])
         forms.add(form)
     return tokenizer

@@ -249,8 +249,8 @@ TEST_CASE("an exported model says how a text and an answer end, in each format a
   const std::vector<std::string> own = {"", "s{content}", "u{content}", "a{content}[E]", "[E]", "a"};
   const std::string chatml = to_jinja(chat_template({"chatml"})), llama3 = to_jinja(chat_template({"llama3"}));
   const struct {
-    std::string jinja;               // of the imported folder
-    std::vector<std::string> chat;   // of the run
+    std::string jinja;               // the imported folder's
+    std::vector<std::string> chat;   // the run's
     std::string config, generation;  // eos_token_id of each
     std::vector<uint32_t> ends;
   } cases[] = {

@@ -39,7 +39,7 @@ struct ThreeDocuments {
   }
 };
 
-// The file of a vocabulary of two words, with added tokens.
+// A vocabulary file with two words and added tokens.
 std::string word_file(const std::string& added) {
   return R"({"added_tokens":[)" + added +
          R"(],"normalizer":null,"pre_tokenizer":{"type":"WhitespaceSplit"},"model":{"type":"WordLevel","vocab":{"<unk>":0,"ab":1}}})";

@@ -123,7 +123,7 @@ TEST_CASE("a run folder: a tokenizer is compared by its content, and one that is
   scratch.write("mine.json", read_text(other));
   CHECK(continued(scratch, {"tokenizer=" + mine}) == "RUN: holds a run with a different tokenizer than tokenizer: " + mine + advice);
   const ScratchFolder made;
-  train_two_steps(made);  // of characters
+  train_two_steps(made);  // a character model
   CHECK(continued(made, {"tokenizer=" + copy}) == "no error");
   CHECK(continued(made, {"tokenizer=" + other}) == "RUN: holds a run with a different tokenizer than tokenizer: " + other + advice);
 }

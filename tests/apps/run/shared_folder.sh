@@ -2,7 +2,7 @@
 # One process at a time trains in a run folder, with or without links in it, and a reader always finds a checkpoint.
 #   shared_folder.sh build-folder
 . "$(dirname "$0")/../programs.sh" "$@"
-rounds=$(few_or_all 6 40)  # how often ricci eval reads during training
+rounds=$(few_or_all 6 40)  # calls of ricci eval during training
 endless=(tiny.yaml steps=1000000 checkpoint_every=20 keep_checkpoints=1)
 has_checkpoint() { ls "runs/$1/checkpoints" 2>/dev/null | grep -q '^step'; }
 

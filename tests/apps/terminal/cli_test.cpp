@@ -235,7 +235,7 @@ TEST_CASE("cli: a run file and overrides, in any order") {
   CHECK(parse({"~lr", "~/run.yaml", "~model.heads"}) == "~/run.yaml: <~lr> <~model.heads>");
   CHECK(parse({"~lr=a/b", "~a/lr=3"}) == "~a/lr=3: <~lr=a/b>");
   CHECK(parse({"--lr=1", "--lr=2", "--model.layers=2", "model.d=8"}) == ": <lr=1> <lr=2> <model.layers=2> <model.d=8>");
-  CHECK(parse({""}) == "ricci train: the name of a run file is empty (--help lists the options)\n");
+  CHECK(parse({""}) == "ricci train: a run file has an empty name (--help lists the options)\n");
   CHECK(parse({"a.yaml", "b.yaml"}) == "ricci train: expected one run file, got a.yaml and b.yaml (--help lists the options)\n");
   CHECK(parse({"--lr"}).find("--lr; keys of a run file are written as lr=VALUE (--help") != std::string::npos);
   CHECK(parse({"--~lr"}).find("--~lr; keys of a run file are written as ~lr (--help") != std::string::npos);

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 
 TOOLS = "cuobjdump and nvdisasm, of the CUDA toolkit or by 'pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm'"
-REGISTERS, MAX_WARPS, MAX_BLOCKS = 65536, 64, 32  # of a multiprocessor, compute capability 9.0
+REGISTERS, MAX_WARPS, MAX_BLOCKS = 65536, 64, 32  # per multiprocessor, compute capability 9.0
 
 
 def find_tools():

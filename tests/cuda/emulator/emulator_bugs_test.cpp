@@ -217,7 +217,7 @@ TEST_CASE("wrong pointers to device memory") {
   CHECK(contains(error_of([] { emu::allocate(~size_t{0}); }), "no memory for a device allocation of 18446744073709551615 bytes"));
 }
 
-// ---- Mistakes with the wrapped instructions: asynchronous copies that nobody waits for, wrong addresses, lanes left out
+// ---- Mistakes with the wrapped instructions: asynchronous copies without a wait, wrong addresses, lanes left out
 
 namespace {
 

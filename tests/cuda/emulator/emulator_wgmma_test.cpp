@@ -99,7 +99,7 @@ template <Mistake mistake> struct MultiplyShared {
   const bf16* b;
   float* d;
 
-  __device__ static bf16* chunk(int i) { return Multiply<Mistake::none>::chunk(i); }  // of b, then of a
+  __device__ static bf16* chunk(int i) { return Multiply<Mistake::none>::chunk(i); }  // first b's, then a's
   __device__ static ptx::Descriptor left() {
     const unsigned other = mistake == Mistake::left_descriptor_in_lane ? threadIdx.x == 5 : threadIdx.x / 32 == 3;
     const bool differs = mistake == Mistake::left_descriptor_in_lane || mistake == Mistake::left_descriptor_in_warp;

@@ -58,7 +58,7 @@ void sum_tensors(Ranks& ranks) {
     const int64_t piece = (int64_t{4} << 20) / size_of(dtype);
     for (const int64_t size : {int64_t{0}, int64_t{1}, int64_t{1001}, piece, 2 * piece + 1}) sum_numbers(ranks, size, dtype);
   }
-  // Of rank 0 and rank 1: 257 and 259 are halfway between two numbers of bf16. The even one is used.
+  // Rank 0 and rank 1: 257 and 259 are halfway between two numbers of bf16. The even one is used.
   std::vector<double> terms(2, ranks.rank() == 1 ? 1 : 0);
   if (ranks.rank() == 0) terms = {256, 258};
   const Tensor t = convert(tensor_of(terms, {2}), Dtype::bf16);

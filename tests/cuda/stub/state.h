@@ -1,4 +1,4 @@
-// The state behind the stub of the CUDA runtime, shared by its files.
+// The state of the stub of the CUDA runtime, shared by its files.
 #pragma once
 #include <map>
 #include <memory>
@@ -64,7 +64,7 @@ struct State {
 };
 State& state();
 
-inline thread_local int gpu = 0;  // of this OS thread
+inline thread_local int gpu = 0;  // this OS thread's
 inline thread_local cudaError_t last_error = cudaSuccess;
 inline thread_local cudaStream_t captured = nullptr;
 inline thread_local bool capture_spoilt = false;

@@ -152,7 +152,7 @@ TEST_CASE("sampling: shares are the probabilities at every temperature; top-k, t
   check_shares(weights, {.min_p = 0.126}, {0, 8, 2, 4});
   check_shares(weights, {.min_p = 0.5001}, {0, 8, 0, 0});
   check_shares({3, 3, 1}, {.min_p = 1}, {3, 3, 0});
-  check_shares(weights, {.temperature = 0.5, .min_p = 0.2}, {0, 64, 0, 16});  // of the probabilities at that temperature
+  check_shares(weights, {.temperature = 0.5, .min_p = 0.2}, {0, 64, 0, 16});  // min-p uses the probabilities at that temperature
   check_shares(weights, {.temperature = 0, .min_p = 0.1}, {0, 1, 0, 0});
   check_shares({5, 4, 3, 2}, {.top_p = 0.7, .min_p = 0.5}, {5, 4, 3, 0});  // top-p keeps 0.7 of all, not of the tokens that min-p leaves
   check_shares({5, 4, 3, 2}, {.top_k = 3, .top_p = 0.7, .min_p = 0.7}, {5, 4, 0, 0});

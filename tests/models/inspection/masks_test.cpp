@@ -77,7 +77,7 @@ TEST_CASE("masks: a retina's windows, by both rules") {
   const std::vector<Mask> inside = masks_of(config, 12);
   REQUIRE(inside.size() == 2);
   CHECK(rows_of(inside[0]) == "0-0 0-1 1-2 2-3 3-4 4-5 5-6 6-7 7-8 8-9 9-10 10-11");
-  // Token 5 is 2 behind the end of cell 0; token 8 is 8 behind its begin, which is outside.
+  // Token 5 is 2 after the end of cell 0. Token 8 is 8 after its begin: outside.
   CHECK(rows_of(inside[1]) == "- - - - - 0-0 0-0 0-0 - 1-1 1-1 1-1");
   config.settings<Retina>().cell_rule = CellRule::end;
   CHECK(rows_of(masks_of(config, 12)[1]) == "- - - - - 0-0 0-0 0-0 0-0 0-1 0-1 1-1");

@@ -102,7 +102,7 @@ Outcome check_ranks(const Case& c, int count, double tolerance, Dtype reduce_dty
 
 Case small_case() { return {small_model({.dropout = 0.1})}; }
 
-constexpr double kRounding = 1e-9;  // of f64; adam divides small gradients by small numbers
+constexpr double kRounding = 1e-9;  // in f64; adam divides small gradients by small numbers
 
 }  // namespace
 

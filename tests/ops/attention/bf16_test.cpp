@@ -106,7 +106,7 @@ TEST_CASE("flash attention: huge scores are rounded, but no weight in the backwa
         const Tensor dy = to(convert(of.dy(), Dtype::bf16), Device::cuda_emulated);
         const Values dv = values_of(run(of, as(inputs, Dtype::bf16, Device::cuda_emulated), dy).gradients[2]), dy_td = values_of(dy);
         for (size_t i = 0; i < dv.size(); ++i) {
-          double sum = 0;  // of |dy| over the queries
+          double sum = 0;  // the sum of |dy| over the queries
           for (size_t k = i % static_cast<size_t>(width); k < dy_td.size(); k += static_cast<size_t>(width)) sum += std::abs(dy_td[k]);
           CHECK(std::abs(dv[i]) <= sum * (1 + 2 * unit(Dtype::bf16)));
         }

@@ -124,7 +124,7 @@ TEST_CASE("activations: the same value with and without a tape; 0, NaN and infin
 }
 
 TEST_CASE("gelu_tanh in bf16: every number's value and slope are the formula's, rounded once") {
-  constexpr double kHalf = 0.51;  // of the spacing: one rounding, and the error of f32 before it
+  constexpr double kHalf = 0.51;  // spacings: one rounding, and the error of f32 before it
   const Form& form = kForms[1];
   Values given;
   for (uint32_t bits = 0; bits < 0x8000; ++bits)

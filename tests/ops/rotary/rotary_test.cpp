@@ -100,7 +100,7 @@ TEST_CASE("rotary: values and gradients are the definition's, with and without n
 
 TEST_CASE("rotary: the scalings of the frequencies") {
   const int64_t r = 16, positions = 5;
-  const auto angle = [&](const RotaryFrequencies& f, int64_t i) {  // of position 1
+  const auto angle = [&](const RotaryFrequencies& f, int64_t i) {  // at position 1
     const Tensor table = rotary_table(positions, r, f, Dtype::f64, Device::cpu);
     return std::atan2(table.data<double>()[r + r / 2 + i], table.data<double>()[r + i]);
   };

@@ -1,4 +1,4 @@
-// Layer norm, rms norm and both behind a residual, against their formulas in f64.
+// Layer norm, rms norm and both after a residual, against their formulas in f64.
 #include "core/dims.h"
 #include "ops/rows/layer_norm.h"
 #include "ops/rows/rms_norm.h"

@@ -91,7 +91,7 @@ TEST_CASE("reshape is a view") {
 TEST_CASE("slice along every index") {
   on_every_device_and_any_dtype([](Device device, Dtype dtype) {
     for (const Shape& shape : {Shape{3, 5, 7}, Shape{3, 5, 8}, Shape{3, 4, 12}})
-      check_slices(shape, dtype, device);  // of bf16: in words of 2, 16, 8 bytes
+      check_slices(shape, dtype, device);  // bf16: in words of 2, 16, 8 bytes
   });
   CHECK(slice(Tensor({1, 5, 2}), 1, 2, 2).shape() == Shape({1, 2, 2}));
   CHECK(message_of([] { slice(Tensor({2, 3}), 1, 2, 2); }) == "slice: 2 elements from 2 on are not all in index 1 of [2 3]");

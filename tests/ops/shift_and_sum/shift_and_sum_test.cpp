@@ -57,7 +57,7 @@ Tensor positions(const Tensor& t, int64_t first, int64_t count) { return slice(t
 struct Divided {
   ShiftCase of;
   int64_t bytes;
-  size_t parts;  // of the backward
+  size_t parts;  // for the backward
 };
 
 // The bytes of this number of rows and levels of the backward, in f64.
@@ -193,7 +193,7 @@ TEST_CASE("shift_and_sum: divided into parts it gives the same values and gradie
 }
 
 TEST_CASE("shift_and_sum: plans fit the memory and name every level once, and the tiles of a class cover it") {
-  constexpr int64_t kBytes = 227 * 1024;  // of a thread block of an H100
+  constexpr int64_t kBytes = 227 * 1024;  // shared memory of a thread block on an H100
   for (int64_t positions : {1, 2, 100, 512, 1024, 4096, 100'000, 10'000'000})
     for (int64_t width : {1, 8, 20, 64, 512})
       for (bool backward : {false, true}) {

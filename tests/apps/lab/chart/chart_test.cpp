@@ -127,7 +127,7 @@ TEST_CASE("intervals: a band runs along the upper ends and back along the lower 
                             line = numbers_of(attribute(svg, "class=\"curve c0\"", "d"));
   REQUIRE(band.size() == 12);
   REQUIRE(line.size() == 6);
-  const double unit = (line[5] - line[1]) / 2;  // of y; it grows downwards
+  const double unit = (line[5] - line[1]) / 2;  // y's unit; y grows downwards
   for (size_t i = 0; i < 3; ++i) {
     const double half_width = std::vector{0.5, 0.25, 0.125}[i];
     CHECK(band[2 * i] == line[2 * i]);

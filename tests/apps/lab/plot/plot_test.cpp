@@ -244,7 +244,7 @@ TEST_CASE("plot: runs that differ only in their seeds are a mean in a band") {
   CHECK(curves[0].points[3].x == 4);
   CHECK(curves[0].points[3].y == doctest::Approx(2));
   CHECK(curves[0].points[3].half_width == doctest::Approx(1));
-  CHECK(curves[0].points[19].y == doctest::Approx(0.7));  // of the two runs with this step
+  CHECK(curves[0].points[19].y == doctest::Approx(0.7));  // the mean of the two runs with this step
   CHECK(curves[0].points[19].half_width == doctest::Approx(0.5));
   CHECK(curves[1].points[3].half_width == 0);
   CHECK(count_of(picture(chart), "class=\"band f0\"") == 2);

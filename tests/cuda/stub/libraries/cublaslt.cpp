@@ -87,7 +87,7 @@ struct Call {
   }
 };
 
-// ---- What the library is told
+// ---- The library's settings
 
 struct Preference {
   size_t workspace = 0;
