@@ -1,5 +1,5 @@
-// ricci bench: measures the time, memory and work of a training step for each mixer and sequence length. This command measures figure 2 of the
-// Dispatcher paper with all mixers:
+// ricci bench: measures the time, memory and work of a training step for each mixer and sequence length. This command measures figure 2 of
+// the Dispatcher paper with all mixers:
 //   ricci bench --width 512 --layers 6 --heads 1 --tokens 4096 --lengths 128,512,1024,2048,4096 -o bench.html
 #include <CLI/CLI.hpp>
 #include <algorithm>

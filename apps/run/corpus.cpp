@@ -97,8 +97,7 @@ CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokeni
     if (const std::string note = note_on(text, config.given.contains("format")); !note.empty()) warn(note);
   const bool reads_text = has_mask(config) || !request.validation.texts.empty() || !request.data.texts.empty();
   if (!traits_of(config.format).is_text() && !reads_text)
-    fail("format: {}, but {} holds tokens already; set --format in ricci prepare",
-        {name_of(config.format), request.data.shards[0]});
+    fail("format: {}, but {} holds tokens already; set --format in ricci prepare", {name_of(config.format), request.data.shards[0]});
   request.tokenizer = known ? std::move(known) : choose_tokenizer(recipe_of(config), request.data, request.train_fraction);
   return request;
 }

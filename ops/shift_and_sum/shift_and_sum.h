@@ -25,8 +25,8 @@ struct ShiftAndSumOptions {
 // V^R [b c d] of the values v_bcd = V^0. A head has d / heads adjacent columns, and at each position R adjacent coefficients in coef_bcx,
 // x = heads R. With dropout each level is skipped with that probability, for all heads of the batch together. The remaining levels are not
 // rescaled, and no memory access is saved (three levels share one pass). The bits do not depend on the number of CPU threads.
-// Errors: shapes, dtypes or devices differ; the heads do not divide the columns; the number of levels is outside 1 .. 30; the dropout is outside
-// [0, 1).
+// Errors: shapes, dtypes or devices differ; the heads do not divide the columns; the number of levels is outside 1 .. 30; the
+// dropout is outside [0, 1).
 Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options);
 
 // The definition, level by level, with every V^r in memory.

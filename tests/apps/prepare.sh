@@ -150,7 +150,7 @@ refuse 'a template of other lines' 1 '--chat: is for messages, not for pairs' pr
 refuse 'shards of one document are not split' 1 'file: a training fraction of 0\.9 leaves no documents for training or validation; set validation=\.\.\.' train tiny.yaml data=file
 shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: has 2 entries, expected 1 \(one for each entry of data\)' "${shuffled[@]}" data=whole weights='[1, 2]'
-refuse 'shards beside a text' 1 'data: .*whole holds shards and .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
+refuse 'shards beside a text' 1 'data: .*whole holds shards, but .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
 accept 'the same text with another tokenizer' prepare corpus --documents line --output chars
 refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole has its own, a byte tokenizer of 256 tokens' train tiny.yaml data=whole tokenizer=bpe model.vocab=300
 refuse 'another tokenizer for tokens' 1 'tokenizer: .*chars/tokenizer\.json, but .*whole has its own, a byte tokenizer' train tiny.yaml data=whole tokenizer=chars/tokenizer.json

@@ -9,8 +9,8 @@
 //                                ignored (a write fails and reports success).
 //                                "enter" is the opening of a folder that was just made. Calls before main are not counted
 //   RICCI_FAULT_MET=path         a file that is made when the fault occurs
-//   RICCI_PLANTED=no_sync        a planted bug: files are not synced; no_folder_sync: folders are not; late_sync: files are synced after the
-//                                next renaming
+//   RICCI_PLANTED=no_sync        a planted bug: files are not synced; no_folder_sync: folders are not; late_sync: files are synced
+//                                after the next renaming
 // The disk changes only at these calls, so a kill at any time leaves the files of a kill at one of them.
 #include <dirent.h>
 #include <dlfcn.h>

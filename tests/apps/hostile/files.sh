@@ -16,7 +16,7 @@ mkfifo pipe
 truncate -s 1T huge
 for place in pipe /dev/zero; do
   refuse "$place as a run file" 1 "cannot read $place: not a regular file" train $place
-  refuse "$place as a text" 1 "data: .*$place is neither a file nor a folder" train tiny.yaml data=$place
+  refuse "$place as a text" 1 "data: .*$place is (a pipe, expected a file or folder;|neither a file nor a folder)" train tiny.yaml data=$place
   refuse "$place as metrics" 1 "cannot read $place: not a regular file" plot $place
   refuse "$place as weights" 1 "cannot read $place: not a regular file" probe --config model.yaml --weights $place --input $place --output probe.safetensors
 done

@@ -266,7 +266,7 @@ TEST_CASE("data that cannot be streamed") {
     CHECK(error_of([&] { stream.go_to(1, place); }) == std::string("sequence stream: '") + place + "' is not a position in the data");
   SequenceStream packed({tokens}, {.context = 30, .rows = RowKind::packed});
   packed.go_to(1, "0 99999 0 0 0 0");
-  CHECK(contains(error_of([&] { packed.next(); }), "small: row 99999 of "));
+  CHECK(contains(error_of([&] { packed.next(); }), "small: row 99999 is outside its "));
 }
 
 TEST_CASE("joined tokens are those of one after the other, with all documents") {
