@@ -31,7 +31,7 @@ std::string import(const Options& options) {
 std::string export_run(const Options& options) {
   if (options.gguf)
     return export_gguf(options.source, options.target, choice_of<GgufNumbers>("--gguf", *options.gguf), options.without_tokenizer);
-  if (options.without_tokenizer) fail("--without-tokenizer: an export without --gguf does not read it");
+  if (options.without_tokenizer) fail("--without-tokenizer: does not apply to an export without --gguf");
   if (options.target.ends_with(".gguf")) fail("{}: add --gguf f16 to make a GGUF file", {options.target});
   return export_hugging_face(options.source, options.target);
 }

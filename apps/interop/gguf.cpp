@@ -55,10 +55,11 @@ template <class T> void put(std::string& bytes, const T& value) {
 constexpr std::pair<const char*, const char*> kSplits[] = {
     {"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"smollm", "smollm"}};
 
-// The ends of a text, an answer and a message. llama.cpp stops at each. Without a key the first is 11, a comma in many vocabularies.
+// The keys of the tokens that end a text, an answer and a message. llama.cpp stops at each. Without the first key it assumes id 11, a comma
+// in many vocabularies.
 constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 
-// Error: llama.cpp has no such tokenizer.
+// The tokenizer as a byte-level BPE. Error: llama.cpp has no equivalent tokenizer.
 const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
   const auto* const bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
   const auto refuse = [](const std::string& what) { fail("{} has no equivalent in GGUF; --without-tokenizer leaves it out", {what}); };
@@ -82,7 +83,7 @@ void add_tokens(GgufKeys& keys, const BpeTokenizer& tokenizer, int64_t rows) {
   keys.emplace_back("tokenizer.ggml.token_type", types);
 }
 
-// A token that no text contains: a row without a token, or the byte 0xFF (unused in UTF-8).
+// The id of a token that no text contains: a row without a token, or the byte 0xFF (unused in UTF-8).
 int64_t find_unused(const BpeTokenizer& tokenizer, int64_t rows) {
   for (int64_t id = 0; id < rows; ++id)
     if (id >= tokenizer.vocab_size() || !tokenizer.vocabulary().has(id)) return id;
@@ -91,7 +92,8 @@ int64_t find_unused(const BpeTokenizer& tokenizer, int64_t rows) {
   return byte;
 }
 
-// Adds the ids that begin and end a text. Without a key llama.cpp also begins texts with 11. Returns a line about omitted ends, or nothing.
+// Adds the ids that begin and end a text. Without a key, llama.cpp also begins texts with id 11. Returns a line about omitted ends, or
+// nothing.
 std::string add_marks(GgufKeys& keys, const BpeTokenizer& tokenizer, Marks marks, int64_t rows) {
   if (marks.ends.empty()) marks.ends = {find_unused(tokenizer, rows)};
   if (marks.begin < 0) marks.begin = marks.ends[0];
@@ -133,8 +135,8 @@ struct GgufModel {
   void add_size(const char* key, int64_t value) { add(key, static_cast<uint32_t>(value)); }
 };
 
-// GGUF's llama rotates columns 2i and 2i + 1 of a head together, ricci i and i + k/2. So its row 2i is our row i, and 2i + 1 is our i +
-// k/2.
+// GGUF's llama rotates columns 2i and 2i + 1 of a head together; ricci rotates columns i and i + k/2. So GGUF's row 2i is our row i, and
+// its row 2i + 1 is our row i + k/2.
 Tensor with_neighbours(const Tensor& w_xd, int64_t width) {
   const int64_t rows = w_xd.shape()[0], columns = w_xd.shape()[1];
   const Tensor y_xd(w_xd.shape(), Dtype::f32);
@@ -154,7 +156,7 @@ void add_rope(GgufModel& gguf, const RotaryFrequencies& rope, int64_t width) {
   }
   if (rope.scaling != RopeScaling::llama3) return;
   if (gguf.type != "llama") fail("model.rope_scaling: llama3 has no equivalent in GGUF's {}", {gguf.type});
-  const Tensor divisors({width / 2}, Dtype::f32);  // llama.cpp divides frequencies by them
+  const Tensor divisors({width / 2}, Dtype::f32);  // llama.cpp divides the frequencies by these numbers
   for (int64_t i = 0; i < width / 2; ++i)
     divisors.data<float>()[i] = static_cast<float>(rotary_frequency(i, width, {.theta = rope.theta}) / rotary_frequency(i, width, rope));
   gguf.tensors.emplace_back("rope_freqs.weight", divisors);

@@ -63,7 +63,7 @@ const Kind& kind_for(const ModelConfig& c) {
   return kKinds[attention.qk_norm ? 3 : 1 + attention.qkv_bias.value_or(false)];
 }
 
-// ricci's keys, with their names in the config.json of GPT-2 and of the others.
+// ricci's keys, with their names in the config.json of GPT-2 and of the other models.
 constexpr struct {
   std::string_view ours;
   const char *gpt2, *llama;
@@ -141,7 +141,8 @@ void read_gpt2(ModelConfig& config, const Members& json, double dropout) {
   config.block.dropout = dropout >= 0 ? dropout : residual;
 }
 
-// Two objects can hold the keys. Like transformers, this reads rope_scaling unless it is null or empty.
+// Reads the keys of rotary positions, from one of two objects: as in transformers, rope_scaling, or rope_parameters if that is null or
+// empty.
 void read_rope(EmbeddingConfig& c, const Members& json) {
   const Json &scaling = member(json.object, "rope_scaling"), &parameters = member(json.object, "rope_parameters");
   const bool is_old = parameters.is_null() || !(scaling.is_null() || scaling.empty());
@@ -182,7 +183,7 @@ void read_llama(ModelConfig& config, const Members& json, const Kind& kind, doub
 }
 
 // ---- Writing
-// Error: a key does not fit this kind.
+// Throws Error if a key does not fit this kind.
 void check_is(const ModelConfig& c, const Kind& kind) {
   const auto expect = [&](bool holds, const char* key, const std::string& value) {
     if (!holds) fail("model.{}: {} has no equivalent in {}", {key, value, kind.name});

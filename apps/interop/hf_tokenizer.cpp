@@ -27,7 +27,7 @@ bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& 
   }
 }
 
-// A missing file is a file without members.
+// Reads a JSON file. A missing file counts as one without members.
 Json find_json(const std::string& path) { return is_there(path) ? read_json(path) : Json(); }
 
 // The bos_token in tokenizer_config.json (a text, or an object with one), or empty.
@@ -45,7 +45,7 @@ std::vector<int64_t> ids_of(const Json& value, const Tokenizer& tokenizer) {
 }
 
 // The tokens that mark a text, from config.json and generation_config.json. Like transformers 5, this ignores add_bos_token: the template
-// in tokenizer.json decides if a token starts every text.
+// in tokenizer.json decides whether a token starts every text.
 Marks marks_in(const std::string& folder, const Json& config, const Tokenizer& tokenizer) {
   Marks marks{.ends = ids_of(member(config, "eos_token_id"), tokenizer)};
   if (const auto begin = ids_of(member(config, "bos_token_id"), tokenizer); !begin.empty()) marks.begin = begin[0];

@@ -28,7 +28,7 @@ constexpr std::pair<const char*, const char*> kOtherWeights[] = {
 constexpr std::pair<const char*, const char*> kWrappers[] = {{"_orig_mod.", "torch.compile; save model._orig_mod"},
     {"module.", "DistributedDataParallel; save model.module"}, {"base_model.model.", "PEFT; save model.merge_and_unload()"}};
 
-// Error: the folder has no readable weights; the message names a way to get some.
+// Throws Error if the folder has no readable weights. The message describes a way to get them.
 void check_folder(const std::string& folder) {
   if (is_file(folder)) fail("{}: is a file; import reads Hugging Face folders", {folder});
   if (!is_there(folder))
@@ -42,10 +42,11 @@ void check_folder(const std::string& folder) {
 void check_names(const WeightFiles& files) {
   for (const auto& [name, file] : files.files)
     for (const auto& [part, wrapper] : kWrappers)
-      if (name.find(part) != name.npos) fail("{}: tensor {}: its name has the {} of {}", {files.folder, one_line(name), part, wrapper});
+      if (name.find(part) != name.npos)
+        fail("{}: tensor {}: its name contains the {} of {}", {files.folder, one_line(name), part, wrapper});
 }
 
-// True if all names but lm_head.weight have the prefix. In a file, none or all have it.
+// True if all names but lm_head.weight have the prefix. Either all of these names in a file have it, or none.
 bool has_prefix(const WeightFiles& files, const WeightMap& map) {
   const auto found = files.files.lower_bound(map.prefix);
   return found != files.files.end() && found->first.starts_with(map.prefix);
@@ -59,7 +60,8 @@ bool has_own_head(const WeightFiles& files, const WeightMap& map) {
   return !(a.shape() == b.shape()) || std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) != 0;
 }
 
-// Fills the model from the files. The map's first name is the embedding table. A tied table has its own name, the head's name or both.
+// Fills the model from the files. The map's first entry is the embedding table. In the files, a tied table has its own name, the head's
+// name or both.
 void load(Model& model, const WeightFiles& files) {
   WeightMap map = weight_map(model.config());
   if (!has_prefix(files, map)) map.prefix.clear();
@@ -75,7 +77,8 @@ void load(Model& model, const WeightFiles& files) {
   load_mapped(model, map, files);
 }
 
-// An interrupted export can be repeated. Error: the folder holds weights or a vocabulary, or a different text under one of these names.
+// Writes the files of an export. An interrupted export can be repeated. Error: the folder contains weights or a vocabulary, or a different
+// text under one of these names.
 void write_folder(const std::string& folder, const std::vector<std::pair<const char*, std::string>>& texts, const NamedTensors& tensors) {
   const auto path = [&](const char* name) { return folder + "/" + name; };
   const auto refuse = [&](const char* name) { fail("{}: already holds a model ({})", {folder, name}); };

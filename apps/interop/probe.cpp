@@ -34,7 +34,7 @@ struct Options {
   apps::ComputeOptions compute{.dtype = "f64"};
 };
 
-// Sets the biases of layer norms and output map by the tensors in the file.
+// Enables biases of the layer norms and the output map only if the file contains them.
 void match_weights(ModelConfig& config, const SafetensorsFile& file) {
   config.settings<Classifier>().head_bias = file.contains("head.bias");
   if (config.output.tie || !config.block.bias) config.output.head_bias = config.output.head_bias && file.contains("head.bias");
@@ -50,7 +50,7 @@ Tensor load_integers(const SafetensorsFile& file, const std::string& name, int r
   return file.load(name);
 }
 
-// A coarse model has no targets: it predicts its own tokens.
+// Reads a batch. A coarse model has no targets: it predicts its input tokens.
 Batch load_batch(const SafetensorsFile& file, Objective objective, Device device) {
   const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]");
   const Shape& ids = ids_bc.shape();

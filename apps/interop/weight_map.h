@@ -14,7 +14,7 @@ namespace ricci::apps {
 
 struct WeightFiles {
   std::string folder;                                                        // for messages
-  std::map<std::string, std::shared_ptr<const SafetensorsFile>> files = {};  // by the names of their tensors
+  std::map<std::string, std::shared_ptr<const SafetensorsFile>> files = {};  // by tensor name
 
   bool contains(const std::string& name) const { return files.contains(name); }
 };
@@ -22,9 +22,9 @@ struct WeightFiles {
 // exists; the index is damaged, or names a file outside the folder or a tensor that is not in its file.
 WeightFiles open_weights(const std::string& folder);
 
-// A parameter in Hugging Face's safetensors, in GGUF, and here:
+// The names of a parameter in Hugging Face's safetensors, in GGUF, and here:
 //   {"h.{i}.attn.c_attn.weight", "blk.{i}.attn_qkv.weight", "blocks.{i}.mixer.qkv.weight", true}
-// {i} is a block index. {q,k,v} means three tensors, consecutive rows of ours; {gate,up} means two with equal rows.
+// {i} is a block index. {q,k,v} means three tensors that are consecutive rows of ours; {gate,up} means two with equal row counts.
 struct MappedName {
   const char *hf, *gguf, *ours;
   bool transposed = false;  // Hugging Face's is [in out], the others are [out in]
@@ -44,7 +44,7 @@ struct WeightMap {
 // nor ignored.
 void load_mapped(Model& model, const WeightMap& map, const WeightFiles& files);
 
-// In f32 on the CPU, with the names and layouts of the other program. Error: a parameter has no name there.
+// The parameters in f32 on the CPU, with the names and layouts of the other program. Error: a parameter has no external name.
 NamedTensors to_external(Model& model, const WeightMap& map);
 
 }  // namespace ricci::apps

@@ -72,7 +72,7 @@ refuse 'a start from GGUF' 1 'pieces\.gguf: a GGUF file; ricci reads safetensors
 refuse 'a folder with the name of GGUF' 1 'bad\.gguf: add --gguf f16 to make a GGUF file' convert export runs/pieces bad.gguf
 refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gguf: .*q4_0' convert export runs/pieces bad.gguf --gguf q4_0
 accept 'without characters' convert export runs/with with.gguf --gguf f32 --without-tokenizer
-refuse 'a folder without its tokenizer' 1 '--without-tokenizer: an export without --gguf does not read it' convert export runs/with bad --without-tokenizer
+refuse 'a folder without its tokenizer' 1 '--without-tokenizer: does not apply to an export without --gguf' convert export runs/with bad --without-tokenizer
 for name in model.safetensors.index.json vocab.json tokenizer_config.json model.safetensors; do
   rm -rf half && mkdir half && cp runs/bare/model.safetensors half/$name
   refuse "a folder with another $name" 1 "half: already holds a model \\($name\\)" convert export runs/pieces half
