@@ -37,7 +37,7 @@ constexpr Analysis kAnalyses[] = {
     {"memory", "Perplexity against the memory of a training step", analyse_memory, add_planned_runs},
     {"frequency", "Nats per token, from the most frequent tokens to the rarest", analyse_frequency, add_text_runs},
     {"shuffle", "Nats that the order of earlier tokens saves, by their distance", analyse_shuffle, add_text_runs},
-    {"neighbours", "The nearest chunks of a text by the blocks of each scale", analyse_neighbours, add_text_runs, false},
+    {"neighbours", "The nearest chunks of a text by the block outputs of each scale", analyse_neighbours, add_text_runs, false},
     {"completions", "The tokens that a coarse model expects in the next cell", analyse_completions, add_text_runs, false},
     {"samples", "Repeated n-grams and BLEU of generated texts", analyse_samples, add_text_runs},
     {"masks", "Pictures of the tokens and cells that a query sees", analyse_masks, add_runs_with_keys},
@@ -48,7 +48,7 @@ void visit_options(AnalysisOptions& o, const Fields& field) {
   const Fields memory = field.group("memory"), frequency = field.group("frequency"), shuffle = field.group("shuffle"),
                neighbours = field.group("neighbours"), completions = field.group("completions"), samples = field.group("samples"),
                masks = field.group("masks");
-  memory("batch", o.batch, "sequences of the step; by default each run's batch").at_least(1);
+  memory("batch", o.batch, "sequences of a step; by default each run's batch").at_least(1);
   frequency("bins", o.bins, "bins of equal token mass").at_least(1);
   frequency("tokens", o.scored, "largest number of tokens of the text to score").at_least(1);
   frequency("training_tokens", o.counted, "largest number of tokens of the training text to count").at_least(1);
@@ -56,17 +56,17 @@ void visit_options(AnalysisOptions& o, const Fields& field) {
   shuffle("seed", o.seed, "seed of the shuffling");
   neighbours("scales", o.scales, "tokens of a chunk, such as 4,16 (the default without coarse scales in the model)").at_least(1);
   neighbours("queries", o.queries, "chunks to list with their nearest chunks, at each scale").at_least(1);
-  neighbours("nearest", o.nearest, "nearest chunks to list for each").at_least(1);
+  neighbours("nearest", o.nearest, "number of nearest chunks to list for each").at_least(1);
   neighbours("windows", o.windows, "largest number of windows, spread over the text").at_least(1);
-  completions("places", o.places, "positions of the text").at_least(1);
-  completions("top", o.top, "tokens to list; by default the tokens of a cell").at_least(1);
-  completions("shown", o.cells, "cells of the preceding text to show").at_least(1);
-  samples("prompts", o.prompts, "positions of the text to continue").at_least(1);
+  completions("places", o.places, "number of positions in the text").at_least(1);
+  completions("top", o.top, "number of tokens to list; by default the tokens in a cell").at_least(1);
+  completions("shown", o.cells, "number of preceding cells to show").at_least(1);
+  samples("prompts", o.prompts, "number of positions to continue the text from").at_least(1);
   samples("prompt", o.prompt, "tokens of each prompt").at_least(1);
-  samples("tokens", o.tokens, "tokens to write after each").at_least(1);
-  samples("completions", o.completions, "texts after each prompt").at_least(1);
+  samples("tokens", o.tokens, "tokens to write after each prompt").at_least(1);
+  samples("completions", o.completions, "texts to write after each prompt").at_least(1);
   visit_fields(o.sampling, samples);
-  masks("tokens", o.mask_tokens, "tokens of the text; by default the context, at most 256").at_least(1);
+  masks("tokens", o.mask_tokens, "number of tokens in the text; by default the context, at most 256").at_least(1);
 }
 
 struct Options {

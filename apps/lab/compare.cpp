@@ -37,9 +37,10 @@ struct Options {
   bool only_plans = false;
 };
 
-// Runs `ricci train`, and returns its exit code, above 128 after a request to end. Error: an unexpected signal killed it. Its output goes
-// to stderr; stdout is for the result. It shares the process group, so Ctrl-C and Ctrl-Z reach both. Other requests are forwarded as
-// SIGUSR1, at the second look. If a SIGTERM was sent to both, a second one would end training before it saves.
+// Runs `ricci train`, and returns its exit code, above 128 after a request to end. Error: an unexpected signal killed the child. The
+// child's output goes to stderr; stdout is for the result. The child shares the process group, so Ctrl-C and Ctrl-Z reach both processes.
+// Other requests to end are forwarded as SIGUSR1, at the second look: if a SIGTERM was sent to both, a second one would end training before
+// it saves.
 int train(const std::vector<std::string>& arguments) {
   constexpr useconds_t kWait = 20'000;  // microseconds between looks
   std::vector<std::string> words{"ricci", "train"};
@@ -68,7 +69,7 @@ int train(const std::vector<std::string>& arguments) {
   return 128 + WTERMSIG(status);
 }
 
-// Trains a model unless it is already trained. Returns false if interrupted. `place`: "run 1 of 4".
+// Trains a model unless it is already trained. Returns false if training was interrupted. `place`: "run 1 of 4".
 bool train_one(const std::vector<std::string>& words, const RunRequest& request, const std::string& place) {
   const auto is_finished = [&] { return RunFolder::to_train(request).finished().has_value(); };
   if (is_finished()) return true;
@@ -103,7 +104,7 @@ bool train_all(std::vector<Contestant>& models, const std::vector<uint64_t>& see
   return true;
 }
 
-// This command line.
+// The command line of this process.
 std::string command_line() {
   std::ifstream file("/proc/self/cmdline");
   std::string words, word;

@@ -88,8 +88,8 @@ void print_plan(const TrainConfig& config, const Way& way) {
   if (way.recorded) held.add_row({"the recorded step", way.recorded});
   if (way.process != way.peak) held.add_row({"the whole process", way.process});
   print(text_of(held));
-  print(wrapped("The backward allocates gradients, and the update frees them. So a peak in the forward holds few of them."));
-  // In a ring every part of the gradients passes all ranks but one twice: once for the sum, once to distribute it.
+  print(wrapped("The backward pass allocates gradients, and the update frees them. So few of them exist at a peak in the forward pass."));
+  // In a ring, every part of the gradients passes all ranks but one twice: once for the sum, once to distribute it.
   const double sent = 2 * static_cast<double>(shape.ranks - 1) / static_cast<double>(shape.ranks) * static_cast<double>(way.summed);
   if (shape.ranks > 1)
     print(format_message("The ranks add up {} of gradients in {}; each sends {} in a ring.\n",

@@ -87,7 +87,7 @@ mv err train.err
 run plan tiny.yaml "${short[@]}" --json
 is 'a plan warns of the model' 'warning: model.levels: with 2 levels a layer spans 4 positions, but ctx: 8 needs 3 levels' cat err
 same 'as the training does' train.err err
-prints 'a plan explains the gradients' '^The backward allocates gradients, and the update frees them' plan tiny.yaml
+prints 'a plan explains the gradients' '^The backward pass allocates gradients, and the update frees them' plan tiny.yaml
 # A step that does not fit is an error before it starts, with a batch that fits.
 refuse 'a step that cannot fit' 1 'batch: 100,000,000 sequences of 16 tokens need more than the .* of memory here; the largest batch that leaves a tenth of it free is [0-9]+$' train tiny.yaml name=large batch=100000000
 holds 'nothing was begun' [ ! -e runs/large/metrics.jsonl ]

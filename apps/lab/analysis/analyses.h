@@ -21,7 +21,7 @@ namespace ricci::apps {
 
 // The options of all analyses (apps/lab/analyze.cpp).
 struct AnalysisOptions {
-  RunOptions run = {};    // runs; memory and masks allow run files, masks also keys
+  RunOptions run = {};    // runs; memory and masks also accept run files, and masks keys
   TextOptions text = {};  // by default each run's validation text
   ModelOptions model = {};
   std::optional<int64_t> batch = {};                         // memory
@@ -47,7 +47,8 @@ struct TextRun : OpenModel {
   const TrainConfig& config() const { return run.config(); }
   const Tokenizer& tokenizer() const { return *run.tokenizer(); }
 };
-// Errors: `families` does not contain the family; the model does not predict the next token; the text is not plain; as for open_model.
+// Opens the runs with their texts. Errors: `families` does not contain a run's family; a model does not predict the next token; a text is
+// not plain; as for open_model.
 std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::vector<Family>& families);
 
 // The starts of at most `max` stretches of `length` tokens, spread over the first `size` tokens. Error: fewer than `least` fit.
@@ -61,7 +62,7 @@ Tensor ids_tensor(const Ids& ids, int64_t sequences, Device device);  // [b c]
 std::vector<double> window_nats(const TextRun& run, const Ids& starts, std::optional<uint64_t> seed = {});
 // Shuffles ids as a function of the seed and the window's index.
 void shuffle(std::span<int64_t> ids, uint64_t seed, uint64_t window);
-// Tokens in one line, with signs for line ends, tabs and (with_blanks) blanks. A token without text is "id 5".
+// Tokens in one line, with symbols for line ends, tabs and (with_blanks) blanks. A token without text is "id 5".
 std::string shown(const Tokenizer& tokenizer, const Ids& ids, bool with_blanks);
 // Removes values that repeat the row above, such as run names.
 void hide_repeats(Column& column);
@@ -94,12 +95,12 @@ struct TokenScore {
   double nats = 0;                   // sum
 };
 struct FrequencyBin {
-  double tokens = 0;         // scored, equally many in each bin; a token type can be in multiple bins with a share in each
+  double tokens = 0;         // scored, the same number in each bin; a token type can belong to multiple bins, with a share in each
   double nats = 0;           // mean
   int64_t kinds = 0;         // token types in the bin, complete or with a share
   int64_t max = 0, min = 0;  // occurrences in the training text
 };
-// From the most frequent tokens to the rarest, equally frequent ones by id.
+// Bins from the most frequent tokens to the rarest, with equally frequent tokens in order of their ids.
 std::vector<FrequencyBin> frequency_bins(std::vector<TokenScore> kinds, int64_t bins);
 
 // Means over windows at one distance. Distance 1 is the first token after the shuffled ones.
@@ -107,10 +108,10 @@ struct ShuffleRow {
   int64_t distance = 0, last_distance = 0;   // for the row's first and last token
   double nats = 0, increase = 0, error = 0;  // in the true order; the increase by shuffling; its standard error
 };
-// From the nats before and after shuffling [window context], for every distance or for the ranges 1, 2, 3-4, 5-8, ...
+// Computes the rows from the nats before and after shuffling [window context], for every distance or for the ranges 1, 2, 3-4, 5-8, ...
 std::vector<ShuffleRow> shuffle_rows(std::span<const double> before, std::span<const double> after, int64_t context, bool in_ranges);
 
-// A chunk or a token, with its cosine or probability. The best is first, equal ones by index.
+// A chunk or a token, with its cosine or probability. Lists begin with the best; ties are in order of index.
 struct Ranked {
   int64_t index = 0;
   double score = 0;
@@ -120,17 +121,17 @@ std::vector<Ranked> most_probable(std::span<const double> logits, int64_t count)
 // Chunks of one size as vectors.
 struct Chunks {
   int64_t tokens = 0;    // per chunk
-  bool is_mean = false;  // vectors are means over tokens: no blocks at this scale
+  bool is_mean = false;  // the vectors are means over tokens: the model has no blocks at this scale
   int64_t per_window = 0, width = 0;
   std::vector<double> vectors;  // [chunk width], window by window
   int64_t count() const { return static_cast<int64_t>(vectors.size()) / width; }
 };
-// Subtracts the mean over all chunks and divides each by its length. Zero vectors stay zero.
+// Subtracts the mean over all chunks and divides each vector by its length. Zero vectors stay zero.
 void centre(Chunks& chunks);
 // The chunks of other windows with the largest cosines. Vectors must be centred.
 std::vector<Ranked> nearest_chunks(const Chunks& chunks, int64_t chunk, int64_t count);
 
-// The shares of 1-grams to 4-grams that repeat an earlier one of their text (Welleck et al. 2020), as means over texts.
+// The shares of 1-grams to 4-grams that repeat an earlier n-gram of their text (Welleck et al. 2020), as means over texts.
 using Shares = std::array<double, 4>;
 Shares repeated_shares(const std::vector<Ids>& texts);
 // BLEU (Papineni et al. 2002) of candidates with their references, from 0 to 100: the geometric mean of the clipped precisions of 1- to

@@ -1,4 +1,4 @@
-// Analyses of cells: the nearest cells by a model's vectors, and its tokens for the next cell.
+// Analyses of cells: the nearest cells by a model's vectors, and the model's tokens for the next cell.
 #include "ops/scales/cells.h"
 
 #include <fmt/format.h>
@@ -60,7 +60,7 @@ std::vector<Chunks> read_chunks(const TextRun& run, const AnalysisOptions& optio
   return all;
 }
 
-// Spreads queries over the windows, each in the second half of its window, so it has some context.
+// Spreads queries over the windows, each in the second half of its window, so each has some context.
 Ids queries_of(const Chunks& chunks, int64_t count) {
   const int64_t windows = chunks.count() / chunks.per_window, half = chunks.per_window / 2;
   count = std::min(count, windows);

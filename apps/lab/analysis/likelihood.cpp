@@ -20,7 +20,7 @@ int64_t total_scored(const std::vector<TokenScore>& kinds) {
   return total;
 }
 
-// Counts the first `counted` tokens of the training text.
+// Counts the types of the first `counted` tokens of the training text.
 void count_training(const Tokens& train, int64_t counted, std::vector<TokenScore>& kinds) {
   constexpr int64_t kChunk = 1 << 16;
   for (int64_t first = 0; first < counted; first += kChunk) {
@@ -151,7 +151,7 @@ ShuffleRow shuffle_row(std::span<const double> before, std::span<const double> a
   ShuffleRow row{first, last};
   double squares = 0;
   for (int64_t window = 0; window < windows; ++window) {
-    // The last shuffled position predicts the first token after them.
+    // The last shuffled position predicts the first unshuffled token.
     const int64_t start = window * context + context / 2 - 1;
     double increase = 0;
     for (int64_t distance = first; distance <= last; ++distance) {

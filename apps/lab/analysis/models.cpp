@@ -21,7 +21,7 @@
 namespace ricci::apps {
 namespace {
 
-// A run file has no perplexity.
+// The row of a run or a run file. A run file has no perplexity.
 MemoryRow row_of(const std::string& path, const AnalysisOptions& options) {
   if (!is_folder(find_weights(path).run)) {
     const TrainConfig config = request_run(path, {}).config;
@@ -110,7 +110,7 @@ Report analyse_memory(const AnalysisOptions& options) {
   Report report{.title = "perplexity against the memory of a training step",
       .table = table_of(rows),
       .notes = {"working: the peak of activations and workspace; peak: of all tensors, both by a dry run of the step. "
-                "The perplexity belongs to the least validation loss in metrics.jsonl, per token of the run's tokenizer. "
+                "The perplexity belongs to the lowest validation loss in metrics.jsonl, per token of the run's tokenizer. "
                 "Coarse models and classifiers predict something else, so they are not drawn."}};
   if (options.batch) report.title += fmt::format(" of {} sequences", *options.batch);
   for (const auto& [title, bytes] :

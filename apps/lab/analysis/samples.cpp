@@ -72,7 +72,7 @@ double bleu(const std::vector<std::pair<Words, std::vector<Words>>>& corpus) {
     logs += std::log(matched / all) / kMax;
   }
   for (const auto& [candidate, references] : corpus) {
-    std::pair<int64_t, size_t> nearest{INT64_MAX, 0};  // distance and length; of equal distances the shorter
+    std::pair<int64_t, size_t> nearest{INT64_MAX, 0};  // distance and length; on a tie, the shorter length
     for (const Words& each : references) nearest = std::min(nearest, {std::abs(std::ssize(each) - std::ssize(candidate)), each.size()});
     length += static_cast<double>(candidate.size());
     reference_length += static_cast<double>(nearest.second);

@@ -32,7 +32,7 @@ Tensor random(uint64_t stream, const StepSize& size) {
   return to(convert(t, size.dtype), size.device);
 }
 
-// A step of a module. The tape is empty without weights and input gradient.
+// A step of a module. If the module has no weights and its input needs no gradient, the tape is empty.
 template <class Module>
 MixerStep step_of(const std::shared_ptr<Module>& module, const Tensor& x_bcd, const Tensor& dy_bcd, const StepSize& size) {
   const std::vector<Parameter*> parameters = parameters_of(*module);
@@ -130,7 +130,7 @@ std::string described(const BenchOptions& o) {
   return fmt::format("{} of {}, {}, {}", blocks, o.size.width, step, place);
 }
 
-// A note if measurements of a step vary much.
+// Returns a note if the measured times of a step vary much.
 std::vector<std::string> busy_note(const std::vector<MixerRow>& rows) {
   const auto unsteady = std::count_if(rows.begin(), rows.end(), [](const MixerRow& row) { return half_spread(row.seconds) > 0.2; });
   double load = 0;
@@ -174,7 +174,7 @@ Chart chart_of(std::vector<MixerRow> rows) {
     points[row.name][0].push_back({length, row.seconds.median * 1e3});
     points[row.name][1].push_back({length, static_cast<double>(row.bytes) / kMebibyte});
   }
-  for (const MixerRow& row : rows)  // in their order
+  for (const MixerRow& row : rows)  // in the order of the rows
     if (const auto curves = points.extract(row.name)) add_curves(chart, row.name, curves.mapped());
   return chart;
 }

@@ -1,5 +1,5 @@
 // The time, memory and work of a training step, by mixer and sequence length. A layer of a multi-scale model with L tokens at scale s costs
-// the same as L / s positions.
+// the same as one with L / s positions.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,11 +13,11 @@
 
 namespace ricci::apps {
 
-// ---- A step: forward and backward of a stack of blocks, or only of a mixer, without embedding and vocabulary
+// ---- A step: the forward and backward pass of a stack of blocks, or of only a mixer, without the embedding or the output layer
 
 struct StepSize {
   int64_t width = 256, layers = 2, heads = 4;
-  std::optional<int64_t> feed_forward = {};  // by default the width
+  std::optional<int64_t> feed_forward = {};  // by default equal to the width
   int64_t sequences = 1, positions = 128;
   bool alone = false;  // one mixer instead of blocks; its input has a gradient, as in a model
   Dtype dtype = Dtype::f32;
@@ -42,28 +42,28 @@ struct BenchOptions {
 };
 inline void visit_fields(BenchOptions& o, const Fields& field) {
   field("lengths", o.lengths, "sequence lengths: 128,512").at_least(1);
-  field("tokens", o.tokens, "tokens of a step, at every length").at_least(1);
+  field("tokens", o.tokens, "tokens of a step, for every length").at_least(1);
   field("sequences", o.sequences, "sequences of a step; replaces --tokens").at_least(1);
   field("width", o.size.width, "width of the blocks").at_least(1);
-  field("layers", o.size.layers, "post-norm blocks with a relu").at_least(1);
-  field("heads", o.size.heads, "heads, for mixers with heads").at_least(1);
-  field("ff", o.size.feed_forward, "feed-forward width; by default the width").at_least(1);
+  field("layers", o.size.layers, "number of post-norm blocks with ReLU").at_least(1);
+  field("heads", o.size.heads, "number of heads, for mixers that have heads").at_least(1);
+  field("ff", o.size.feed_forward, "feed-forward width; by default equal to --width").at_least(1);
   field("alone", o.size.alone, "measure one mixer with its projections instead of blocks");
-  field("rounds", o.rounds, "steps of each mixer and length").at_least(1);
+  field("rounds", o.rounds, "timed steps of each mixer at each length").at_least(1);
 }
 
-// A mixer at a length.
+// The measurements of a mixer at one length.
 struct MixerRow {
   std::string name;
   int64_t positions = 0, sequences = 0, parameters = 0;
   Spread seconds = {};                        // per step
   double flops = 0;                           // in products, attention and shift-and-sum
-  int64_t bytes = 0;                          // peak of tensors
-  std::optional<int64_t> process_bytes = {};  // for a CPU process with only this step, by a dry run
+  int64_t bytes = 0;                          // peak memory of tensors
+  std::optional<int64_t> process_bytes = {};  // peak of a CPU process that runs only this step, estimated by a dry run
 };
 
-// Rows by length, then by mixer. At each length the mixers take turns, so background load affects all equally. Errors: as for MixerStep;
-// the memory is too small; the heads do not divide the width; a length does not divide the tokens.
+// Measures the mixers. Rows are ordered by length, then by mixer. At each length the mixers take turns, so background load affects all
+// equally. Errors: as for make_step; the memory is too small; the heads do not divide the width; a length does not divide the tokens.
 std::vector<MixerRow> measure(const BenchOptions& options);
 
 Report report_of(const BenchOptions& options, const std::vector<MixerRow>& rows);

@@ -15,7 +15,7 @@ namespace {
 // ---- Axes
 int decade(double value) { return static_cast<int>(std::floor(std::log10(value) + 1e-9)); }
 
-// All labels of an axis have the same unit and decimals. `largest`: the largest magnitude. `step`: the distance between ticks.
+// All labels of an axis have the same unit and number of decimals. `largest`: the largest magnitude. `step`: the distance between ticks.
 std::string label(double value, double largest, double step) {
   if (value == 0) return "0";
   if (largest < 1e-3 * (1 - 1e-9) || largest >= 1e15) {
@@ -38,7 +38,7 @@ std::string exact(double value) {
 // Logarithmic axes of integers have ticks at powers of two.
 double base_of(const Axis& axis) { return axis.whole ? 2 : 10; }
 
-// Ticks at the powers with an exponent that `every` divides, or with 0 at 1, 2 and 5 times every power.
+// Ticks at the powers with exponents divisible by `every`; if `every` is 0, at 1, 2 and 5 times each power.
 std::vector<Tick> logarithmic_ticks(const Axis& axis, int every) {
   const double slack = 1e-9 * axis.low;  // for rounding
   const auto first = static_cast<int>(std::log(axis.low) / std::log(base_of(axis))) - 1;
@@ -142,14 +142,14 @@ std::vector<Point> thinned(const Frame& frame, const std::vector<Point>& points)
   return result;
 }
 
-// The second round of colours has dots instead of a line, and dots between dashes.
+// When colours repeat, lines are dotted, and dashed lines have dots between the dashes.
 std::string pattern_of(const Curve& curve) {
   const bool is_second = curve.colour / kColours % 2 == 1;
   if (!is_second) return "";
   return curve.dashed ? " style=\"stroke-dasharray:7 5 1 5\"" : " style=\"stroke-dasharray:1 5\"";
 }
 
-// The area of the intervals: along the upper ends and back along the lower ones. A single point has a bar.
+// Draws the area of the intervals, along the upper ends and back along the lower ones. A single point gets a bar.
 std::string draw_band(const Frame& frame, const std::vector<Point>& points, int colour) {
   const bool has_intervals = std::any_of(points.begin(), points.end(), [](const Point& point) { return point.half_width > 0; });
   if (!has_intervals) return "";
@@ -161,7 +161,7 @@ std::string draw_band(const Frame& frame, const std::vector<Point>& points, int 
   return fmt::format("<path d=\"{}{}Z\" class=\"{}{}\"/>\n", upper, lower, points.size() == 1 ? "bar c" : "band f", colour);
 }
 
-// Dots show the name and the values under the pointer. A long curve has about 60 invisible ones.
+// Dots show the name and the values under the pointer. A long curve has about 60 invisible dots.
 std::string draw_dots(const Frame& frame, const Curve& curve, const std::vector<Point>& points, int colour) {
   const bool are_visible = curve.marked || points.size() == 1 || (curve.dashed && points.size() <= 60);
   const size_t every = are_visible ? 1 : points.size() / 60 + 1;
@@ -194,7 +194,7 @@ struct LegendEntry {
   bool operator==(const LegendEntry&) const = default;
 };
 
-// The names of the curves. If all are equal, only training and validation.
+// The legend lists the curves' names or, if all are equal, only training and validation.
 std::vector<LegendEntry> legend_of(const Chart& chart, const Panel& panel) {
   std::set<std::string> names;
   for (const Panel& each : chart.panels)
@@ -305,7 +305,7 @@ std::string fitting(const std::string& text, double width) {
   return cut + "…";
 }
 
-// Differences of logarithms: the quotient of the largest and the smallest drawable value exceeds f64.
+// Subtracts logarithms: the quotient of the largest and the smallest drawable value exceeds f64.
 double Axis::share(double value) const {
   return log ? (std::log(value) - std::log(low)) / (std::log(high) - std::log(low)) : (value - low) / (high - low);
 }
@@ -314,7 +314,7 @@ Axis axis_around(std::span<const double> values, bool log, double quotient) {
   if (values.empty()) return log ? Axis{1, 10, true} : Axis{0, 1};
   const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
   double low = *least, high = *greatest;
-  // Values that differ only by rounding, such as means of a constant, are equal.
+  // Values that differ only by rounding, such as means of a constant, are treated as equal.
   if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high))) low = high;
   if (log) {
     const double range = std::log(high) - std::log(low), room = std::max(0.04 * range, (std::log(quotient) - range) / 2);

@@ -13,7 +13,7 @@ namespace ricci::apps {
 struct Picture {
   std::string name = {};         // as a file name: layer0_head1_scores
   std::string group = {};        // a shared heading: "layer 0"
-  double width = 0, height = 0;  // about pixels
+  double width = 0, height = 0;  // approximately in pixels
   std::string elements = {};     // SVG from (0, 0) to (width, height), with the classes of picture_style()
   std::string caption = {};      // below the picture on a page
 };
@@ -25,10 +25,10 @@ constexpr int kColours = 12;
 
 // Text for XML and HTML: &, <, > and quotes become entities. Control characters and invalid UTF-8 become U+FFFD.
 std::string escaped(std::string_view text);
-double width_of(const std::string& text);                    // about pixels
+double width_of(const std::string& text);                    // approximately in pixels
 std::string fitting(const std::string& text, double width);  // cut if it is wider
 
-// Elements. `classes`: of the style. `more`: further attributes, each after a blank.
+// SVG elements. `classes`: from the style. `more`: further attributes, each after a blank.
 constexpr const char *kMiddle = " text-anchor=\"middle\"", *kEnd = " text-anchor=\"end\"";  // for `more`
 std::string svg_text(double x, double y, const std::string& classes, const std::string& more, const std::string& content);
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& attributes);
@@ -38,7 +38,7 @@ std::string svg_rectangle(double x, double y, double width, double height, const
 struct Axis {
   double low = 0, high = 1;  // low < high; both above 0 on a logarithmic axis
   bool log = false;
-  bool whole = false;  // ticks at integers; on a logarithmic axis at powers of two
+  bool whole = false;  // ticks at integers or, on a logarithmic axis, at powers of two
 
   double share(double value) const;  // 0 at low, 1 at high
 };
@@ -48,7 +48,8 @@ inline bool drawable(double value, bool log = false) {
   return std::isfinite(value) && (log ? value > 0 : true) && (value == 0 || (std::abs(value) >= 1e-200 && std::abs(value) <= 1e200));
 }
 
-// An axis for drawable values. A linear axis starts at 0 if the values come close to it. A logarithmic one spans at least `quotient`.
+// An axis for drawable values. A linear axis starts at 0 if the values come close to it. A logarithmic axis spans at least a factor of
+// `quotient`.
 Axis axis_around(std::span<const double> values, bool log, double quotient = 3);
 
 struct Tick {
@@ -61,14 +62,14 @@ std::vector<Tick> ticks(const Axis& axis, int count);
 // ---- Charts
 struct Point {
   double x, y;
-  double half_width = 0;  // for the interval around y: a band around a line, or a bar through a dot
+  double half_width = 0;  // half of the interval around y: drawn as a band around a line or as a bar through a dot
 };
 
 struct Curve {
   std::string name;                // in the legend and under the pointer
-  int colour = 0;                  // index into the palette; it repeats
-  bool dashed = false;             // validation
-  bool faint = false;              // before smoothing: thin, not in the legend
+  int colour = 0;                  // index into the repeating palette
+  bool dashed = false;             // for validation
+  bool faint = false;              // for values before smoothing: thin, not in the legend
   bool marked = false;             // a dot at each point
   std::vector<Point> points = {};  // ascending in x
 };

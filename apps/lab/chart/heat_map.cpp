@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMaxCells = 64, kWithNumbers = 8, kWithTitles = 32;  // largest sides: of maps, with numbers, with text under the pointer
 
-// A map with a cell for each block: the number of largest magnitude, or NaN if the block has one.
+// A map with a cell for each block: the number of largest magnitude, or NaN if the block contains one.
 HeatMap shrunk(const HeatMap& map, int64_t block) {
   const auto labels = [&](const std::vector<std::string>& given, int64_t count) {
     std::vector<std::string> kept;
@@ -40,7 +40,8 @@ struct Grid {
   double y(size_t row) const { return top + (static_cast<double>(row) + 0.5) * height; }
 };
 
-// Opacity is the root of the share of the largest magnitude, so small shares are visible. Cells of one colour are one path.
+// The opacity is the square root of a value's share of the largest magnitude, so small values are visible. Cells of one colour form one
+// path.
 std::string draw_cells(const Grid& grid, const std::vector<double>& values, size_t columns, bool with_numbers) {
   std::map<std::string, std::string> paths;  // by their attributes
   std::string numbers;
@@ -78,7 +79,7 @@ std::string draw_side(const Grid& grid, const std::vector<std::string>& labels, 
   return svg;
 }
 
-// Invisible cells above the others, with labels and value under the pointer.
+// Draws invisible cells above the others, with their labels and values under the pointer.
 std::string draw_titles(const Grid& grid, const HeatMap& map) {
   std::string svg;
   for (size_t i = 0; i < map.values.size(); ++i) {
@@ -125,7 +126,7 @@ Picture picture_of(const HeatMap& given) {
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  // Wide words are turned, wide numbers thinned out.
+  // Wide words are turned, and wide numbers are thinned out.
   const double column_label = widest(map.column_labels);
   const bool turned = !given.column_labels.empty() && column_label + 4 > extent(map.columns);
   const double left = 32 + widest(map.row_labels), top = 54 + (turned ? column_label : kLine);

@@ -16,9 +16,10 @@ struct HeatMap {
   int64_t rows() const { return columns ? static_cast<int64_t>(values.size()) / columns : 0; }
 };
 
-// A picture has at most 64 x 64 cells. In a larger map, a cell shows the largest magnitude of a block. Returns the block's side.
+// Returns the side of a block. A picture has at most 64 x 64 cells, so a cell of a larger map shows the number of largest magnitude in a
+// block.
 int64_t block_of(const HeatMap& map);
-// 0 is the background, blue is above 0, orange below. Maps up to 8 x 8 have their values in the cells.
+// Draws 0 in the background colour, values above 0 in blue and values below 0 in orange. Maps up to 8 x 8 show the values in their cells.
 Picture picture_of(const HeatMap& map);
 
 }  // namespace ricci::apps

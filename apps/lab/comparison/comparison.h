@@ -4,8 +4,8 @@
 //   vanilla: small.yaml
 //   top-down: [small.yaml, model.family=topdown, "model.layers=[2, 2]"]
 // A grid is a list for a key with a single value: "lr=[1e-3, 3e-4]" makes two models, vanilla_lr_1e-3 and vanilla_lr_3e-4. For a key with a
-// list, a grid contains a list: "model.mixer=[[dispatcher, sdp], sdp]". A grid of a run file or of keys needs no comparison file: it makes
-// the models lr_1e-3 and lr_3e-4.
+// list, a grid contains a list: "model.mixer=[[dispatcher, sdp], sdp]". A grid in a run file or in keys on the command line needs no
+// comparison file: it makes the models lr_1e-3 and lr_3e-4.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -30,9 +30,9 @@ struct Outcome {
   std::string run;  // its folder
   uint64_t seed = 0;
   std::vector<Evaluation> evaluations = {};
-  double seconds = 0, tokens_per_second = 0;  // for training; the median speed
-  double peak_bytes = 0;                      // for tensors
-  std::vector<std::string> builds = {};       // in its config.yaml (apps/run/config.h)
+  double seconds = 0, tokens_per_second = 0;  // training time; the median speed
+  double peak_bytes = 0;                      // peak memory of tensors
+  std::vector<std::string> builds = {};       // the build lines of its config.yaml (apps/run/config.h)
 
   const Evaluation& best() const { return *std::ranges::min_element(evaluations, {}, &Evaluation::nats); }
 };
@@ -41,26 +41,26 @@ struct Contestant {
   std::string name, model, file;            // model: the name in the comparison file; file: the run file
   std::vector<std::string> overrides = {};  // KEY=VALUE or ~KEY
   Json grid = {};                           // its grid keys and values
-  // By matched():
+  // Set by matched():
   TrainConfig config = {};
   std::string changed = {};  // "model.d=132", the last override, or empty
-  Plan plan = {};            // for a step
+  Plan plan = {};            // plan of a step
   double vs_first = 1;       // the amount divided by the first model's
-  // After training:
+  // Set after training:
   std::vector<Outcome> outcomes = {};  // one per seed
 };
 
-// Reads the models in file order, one for each combination of the grids. `common` words follow their own, and run files are relative to the
-// file. A run file, a run or an empty path is one model without a name. Errors: the file is of a different kind, or mixes models and keys;
-// a name is a duplicate or cannot be part of a run name; a key has two grids.
+// Reads the models in file order, one for each combination of the grids. `common` words follow a model's own words, and paths of run files
+// are relative to the comparison file. A run file, a run or an empty path gives one model without a name. Errors: the file is neither a
+// comparison file nor a run file, or mixes models and keys; a name is a duplicate or cannot be part of a run name; a key has two grids.
 std::vector<Contestant> read_contestants(const std::string& path, const std::vector<std::string>& common = {});
 
 // The amount to make equal: none, trained parameters, FLOPs of a step, or peak bytes of tensors in a step.
 enum class Equal : uint8_t { nothing, parameters, flops, memory };
 constexpr auto choices(Equal) { return std::array{"nothing", "parameters", "flops", "memory"}; }
 
-// The key to change: model.d, in multiples of the heads, times 2 / rope_fraction with rope (model.ff follows if no run file sets it);
-// model.ff; or model.layers, in proportion if every scale has its own.
+// The key to change: model.d, in multiples of the number of heads, times 2 / rope_fraction with rotary positions (model.ff follows if no
+// run file sets it); model.ff; or model.layers, in proportion if every scale has its own number.
 enum class Change : uint8_t { width, ff, layers };
 constexpr auto choices(Change) { return std::array{"width", "ff", "layers"}; }
 
@@ -85,13 +85,14 @@ struct Comparison {
   size_t seeds() const { return models[0].outcomes.size(); }  // 0 before training
 };
 
-// Reads the records and the config.yaml of a run. Errors: as for read_records; the run lacks an evaluation or the file.
+// Reads the records and the config.yaml of a run. Errors: as for read_records; the run has no evaluation or no config.yaml.
 Outcome read_outcome(const std::string& run, uint64_t seed);
 
-// The validation loss (mean over seeds) against tokens and time; the accuracy, if measured; the best loss against memory.
+// Charts of the validation loss (mean over seeds) against tokens and time, of the accuracy, if measured, and of the best loss against
+// memory.
 std::vector<Chart> charts_of(const Comparison& comparison);
 
-// A row for each model, with losses, times and charts after training. The JSON names the build that writes it.
+// Reports a row for each model and, after training, losses, times and charts. The JSON contains the build that wrote it.
 Report report_of(const Comparison& comparison);
 
 }  // namespace ricci::apps

@@ -30,7 +30,7 @@ void check_name(const std::string& name, const std::string& place, const std::ve
 
 enum class Takes : uint8_t { one_value, list, ranges };
 
-// Nothing for an unknown key.
+// The kind of value that a key expects; nothing for an unknown key.
 std::optional<Takes> kind_of_key(const std::string& key) {
   TrainConfig config;
   std::optional<Takes> takes;
@@ -90,7 +90,7 @@ std::vector<Contestant> with_word(const std::vector<Contestant>& models, const s
 }
 
 // ---- Models that can be compared
-// Keys that determine the tokens of training and evaluation and their order. model.vocab does if the tokenizer is trained on the text.
+// Keys that determine the tokens of training and evaluation and their order. model.vocab also does if the tokenizer is trained on the text.
 constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "format", "text_field", "label_field", "order", "weights",
     "shuffle_buffer", "pack", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context", "steps", "eval_every", "eval_batches"};
 
@@ -193,7 +193,7 @@ bool names_run_file(const YAML::Node& value) {
   return file.IsScalar() && (file.Scalar().ends_with(".yaml") || file.Scalar().ends_with(".yml"));
 }
 
-// True for a file with a key of a run file. `base` names a run file in both kinds. Error: the file has such a key and a model.
+// True for a file with a key of a run file. `base` names a run file in both kinds. Error: the file has both such a key and a model.
 bool is_run_file(const YAML::Node& document, const std::string& path) {
   if (!document.IsMap()) return false;
   TrainConfig config;

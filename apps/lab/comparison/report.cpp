@@ -48,7 +48,8 @@ Json as_json(const Outcome& o) {
   return json;
 }
 
-// The loss minus the first model's loss with the same seed varies less than losses. Nothing for the first model or a single seed.
+// The loss minus the first model's loss with the same seed varies less than the losses themselves. Nothing for the first model or a single
+// seed.
 std::optional<MeanSpread> difference_from_first(const Comparison& comparison, const Contestant& model) {
   const Contestant& first = comparison.models[0];
   std::vector<double> all;
@@ -137,7 +138,7 @@ std::vector<Chart> charts_of(const Comparison& comparison) {
   const std::string unit = "nats per " + unit_of(comparison),
                     mean = comparison.seeds() > 1 ? fmt::format(", mean of {} seeds, 95% interval", comparison.seeds()) : "";
   Chart tokens{.x_name = "tokens read in training"}, time{.x_name = "seconds of training"},
-      memory{.x_name = "MiB of tensors, at most", .panels = {{"least validation loss", unit}}};
+      memory{.x_name = "MiB of tensors, at most", .panels = {{"lowest validation loss", unit}}};
   const auto add = [&](Chart& chart, Panel panel, double Evaluation::*x, double Evaluation::*y) {
     for (const Contestant& model : comparison.models)
       panel.curves.push_back(mean_curve(model, static_cast<int>(panel.curves.size()), x, y));

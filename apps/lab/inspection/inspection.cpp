@@ -29,7 +29,7 @@ std::set<int64_t> chosen(const char* option, const std::vector<int64_t>& request
   return numbers;
 }
 
-// The most heads of a layer.
+// The largest number of heads in a layer.
 int64_t heads_of(const ModelConfig& config) {
   int64_t heads = 1;
   each_mixer(config, [&]<class M>() {
@@ -148,7 +148,7 @@ Picture picture_of(const InspectedLayer& layer, const InspectedHead& head, const
   return picture;
 }
 
-// A colour for each head. Few values are dots, many are a line.
+// Draws the spectra, a colour for each head: few values as dots, many as a line.
 Picture spectrum_of(const InspectedLayer& layer, const InspectedTable& matrix) {
   const std::string numbers = layer.symmetric ? "eigenvalues" : "singular values";
   Chart chart{.x_name = "number, from the largest on", .whole_x = true, .panels = {{numbers + " of " + matrix.map.title, ""}}};

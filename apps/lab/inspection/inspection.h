@@ -47,7 +47,7 @@ struct InspectedLayer {
 };
 
 struct Inspection {
-  std::string run, mixer;  // mixer: the family's name if it defines its own attention
+  std::string run, mixer;  // mixer: the family's name if the family defines its own attention
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<int64_t> text_ids, token_ids;
   std::string note = {};  // about a mixer with nothing to show
@@ -56,10 +56,10 @@ struct Inspection {
   std::string token(int64_t id) const { return shown(*tokenizer, {id}, true); }
 };
 
-// Layers are numbered as in Model::layers without joins. Errors: a layer, head or token is unknown; weights are not finite.
+// Layers are numbered as in Model::layers, but without joins. Errors: a layer, head or token is unknown; weights are not finite.
 Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, const InspectionOptions& options);
 
-// Layer by layer and kind by kind. Only the first picture of a kind has a caption.
+// The pictures, layer by layer and kind by kind. Only the first picture of a kind has a caption.
 std::vector<Picture> pictures_of(const Inspection& found);
 
 // JSON omits matrices with more columns; model.safetensors contains their parameters.
@@ -67,7 +67,7 @@ constexpr int64_t kMaxColumns = 128;
 //   {"run", "mixer", "text": [{"id", "token"}], "tokens", "missing", "layers": [{"layer", "name", "query_tokens", "heads": [
 //     {"head", "key_tokens", "scores", "coefficients", "matrix", "symmetric", "eigenvalues" or "singular_values", "squared_distances",
 //     "nearest"}]}]}
-// Numbers have 8 digits. Members that a mixer lacks are omitted.
+// Numbers have 8 significant digits. Members that a mixer lacks are omitted.
 Json json_of(const Inspection& found);
 
 // Writes NAME.svg for each picture, index.html with all of them, and inspect.json into a folder. Returns the number of files.

@@ -89,7 +89,7 @@ std::vector<std::vector<RunRecords>> seeds_by_name(const std::vector<RunRecords>
   return groups;
 }
 
-// The mean of the points of a step. Its interval contains all of them.
+// The mean of the points of a step, with an interval that contains all of these points.
 Point mean_point(const std::vector<Point>& points) {
   const auto n = static_cast<double>(points.size());
   Point mean{0, 0};
@@ -104,7 +104,7 @@ Point mean_point(const std::vector<Point>& points) {
   return mean;
 }
 
-// A point for each record of a run. For multiple runs, a point for each step, the mean over the runs with a record.
+// A point for each record of a run. For multiple runs, a point for each step: the mean over the runs that have a record of it.
 std::vector<Point> points_of(const std::vector<RunRecords>& runs, const std::string& key, double smooth, const CurveOptions& options) {
   std::map<double, std::vector<Point>> seeds;  // by step, or by record
   for (const RunRecords& run : runs) {
@@ -128,7 +128,7 @@ std::string stem_of(const ListedRun& run) {
   return run.name.ends_with(end) ? run.name.substr(0, run.name.size() - end.size()) : run.name;
 }
 
-// Gives runs of different seeds one name. Returns false if two have the same seed: they differ elsewhere.
+// Gives runs of different seeds one name. Returns false if two have the same seed: they differ in other keys.
 bool share_name(const std::vector<ListedRun*>& seeds) {
   std::set<uint64_t> numbers;
   for (const ListedRun* run : seeds) numbers.insert(run->config.seed);

@@ -53,7 +53,7 @@ std::string pictures_html(const std::vector<Picture>& pictures) {
   return html.empty() ? "" : html + "</div>\n";
 }
 
-// CSS aligns the first column to the left.
+// The table in HTML. CSS aligns the first column to the left.
 std::string table_html(const ResultTable& table) {
   std::string html;
   const std::vector<Cells> rows = cells_of(table);

@@ -20,30 +20,31 @@ struct Report {
   ResultTable table = {};
   std::vector<std::string> notes = {};  // facts that explain the numbers, one per line
   Json json = {};                       // null means the rows of the table
-  std::vector<Picture> pictures = {};   // without them no SVG is written, and the page has only the table
+  std::vector<Picture> pictures = {};   // if empty, no SVG is written, and the page has only the table
 
-  void add(const Chart& chart);  // its pictures
+  void add(const Chart& chart);  // adds its pictures
 };
 
 struct ReportOptions {
   std::string json;  // a file, - for stdout instead of the table, or empty
-  std::string out;   // a file .svg or .html, or empty
+  std::string out;   // an .svg or .html file, or empty
 };
 
 void add_output_option(CLI::App& app, ReportOptions& options, const char* help);
-void add_json_flag(CLI::App& app, ReportOptions& options);  // to stdout
+void add_json_flag(CLI::App& app, ReportOptions& options);  // --json: JSON to stdout
 void add_json_file(CLI::App& app, ReportOptions& options);
 
-// Checks file names before anything is computed. `draws`: the report has pictures. Errors: the ending is wrong, the folder is missing.
+// Checks file names before anything is computed. `draws`: the report has pictures. Errors: a file name has the wrong ending, a folder is
+// missing.
 void check(const ReportOptions& options, bool draws = true);
 
 std::string text_of(const Report& report);  // title, table and notes; ends without a line end
 std::string json_of(const Report& report);
-// A page if the name ends in .html, else SVG. Error: the report has no picture.
+// Writes a page if the file name ends in .html, else SVG. Error: the report has no picture.
 void draw(const Report& report, const std::string& file);
 void publish(const Report& report, const ReportOptions& options);  // prints the text or the JSON, and writes the files
 
-// An SVG file with the title and the pictures, group by group in rows, two charts wide. It shrinks to the window width.
+// An SVG file with the title and the pictures, group by group in rows, two charts wide. The drawing shrinks to the window width.
 std::string to_svg(const std::string& title, const std::vector<Picture>& pictures);
 // A page of pictures with captions, the table and notes. It is well-formed XML.
 std::string page_of(const Report& report);
