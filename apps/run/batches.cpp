@@ -76,7 +76,7 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
   return EvaluationBatches::windows(tokens, batch, window, window < context ? std::min(stride, window) : stride, config.eval_from);
 }
 
-// eval_batches is a number of batches as in the run file. batch_invariant divides each into sequences.
+// eval_batches counts batches of the size in the run file; batch_invariant divides each of them into sequences.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation) {
   const int64_t sequences = config.sequences(), per_batch = config.batch / sequences;
   EvaluationBatches batches = evaluation_batches(config, validation, sequences, config.sequence_length(), config.sequence_length());

@@ -16,23 +16,24 @@ namespace ricci::apps {
 
 StepShape step_shape_of(const TrainConfig& config);  // for a plan of the step (models/planning/plan.h)
 int64_t memory_of(Device device);                    // bytes that a process can use
-// Plans a step of one of `ranks` processes. Error: the step needs more than `memory` bytes. The message has the largest batch that fits.
+// Plans a step of one of `ranks` processes. Error: the step needs more than `memory` bytes; the message gives the largest batch that fits.
 void check_step(const TrainConfig& config, const ModelConfig& model, int64_t memory, int64_t ranks = 1);
 
 // ---- Training
 std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config);
 
-// This rank's micro-batches of the next step (`mine`), on the CPU, and Feed::place() after the step. Error: the data is unreadable.
+// Reads this rank's micro-batches (`mine`) of the next step on the CPU. Returns them with Feed::place() after the step. Error: the data is
+// unreadable.
 std::pair<std::vector<Batch>, std::string> read_step(Feed& feed, const TrainConfig& config, Range mine);
 
 // ---- Evaluations
-// Windows of the tokens, each scored from position eval_from; for a classifier and data with a mask, documents. A text shorter than a
+// Windows of the tokens, each scored from position eval_from; documents instead for a classifier or data with a mask. A text shorter than a
 // window is one window. Error: no position is left to score.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
 // For evaluations during training: at most eval_batches.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation);
 
-// The loss over all batches, shared by the ranks, unless stop() ends it (models/inference/evaluation.h).
+// Computes the loss over all batches, divided among the ranks, unless stop() ends it early (models/inference/evaluation.h).
 Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device device, const AfterBatch& after_batch = {},
     Ranks& ranks = Ranks::alone(), bool (*stop)() = nullptr);
 

@@ -45,7 +45,7 @@ template <class T> T needed(const Json& line, const char* key, const std::string
   return *value;
 }
 
-// An index; a text such as "2" is allowed.
+// Reads an index. A text such as "2" is allowed.
 int64_t read_index(const Json& line, const char* key, const std::string& place) {
   const Json& value = member(line, key);
   int64_t index = 0;
@@ -58,7 +58,7 @@ size_t end_without_space(std::string_view text) {
   return end;
 }
 
-// HellaSwag contains WikiHow's marks in brackets.
+// Removes WikiHow's marks in brackets from a HellaSwag text.
 std::string without_marks(std::string text) {
   text.resize(end_without_space(text));
   while (!text.empty() && is_python_space(decode_utf8(text, 0).code)) text.erase(0, decode_utf8(text, 0).bytes);
@@ -71,7 +71,7 @@ std::string without_marks(std::string text) {
   return replaced(text, "  ", " ");
 }
 
-// Changes only ASCII.
+// Makes the text lower case, and its first letter upper case if it is ASCII.
 std::string capitalized(std::string_view text) {
   std::string lower;
   for (size_t position = 0; position < text.size(); position += decode_utf8(text, position).bytes)
@@ -124,7 +124,7 @@ Sequence make_sequence(const Tokenizer& tokenizer, const Question& question, con
   if (before == 0) {
     const Marks marks = tokenizer.marks();
     if (marks.begin < 0 && marks.ends.empty())
-      fail("{}: the context has no tokens, and the {} tokenizer has none that starts a text", {question.place, tokenizer.name()});
+      fail("{}: the context has no tokens, and the {} tokenizer has no token that starts a text", {question.place, tokenizer.name()});
     ids.insert(ids.begin(), marks.begin >= 0 ? marks.begin : marks.ends[0]);
     before = 1;
   }
@@ -135,7 +135,7 @@ Sequence make_sequence(const Tokenizer& tokenizer, const Question& question, con
   return {std::move(ids), scored, nullptr};
 }
 
-// Padded with id 0 to the longest.
+// Makes a batch, padded with id 0 to the longest sequence.
 Batch make_batch(std::span<const Sequence> sequences, int64_t width) {
   const Shape shape{std::ssize(sequences), width};
   std::vector<int64_t> ids(static_cast<size_t>(shape.size())), targets(ids.size(), kNoTarget);
@@ -147,7 +147,7 @@ Batch make_batch(std::span<const Sequence> sequences, int64_t width) {
   return {.ids_bc = tensor_of(ids, shape), .targets = tensor_of(targets, shape)};
 }
 
-// Sorts by length, longest first, so a batch needs little padding.
+// Scores the choices. Sorts sequences by length, longest first, so a batch needs little padding.
 ScoredRun score(const OpenModel& open, std::span<const Question> questions, int64_t batch) {
   ScoredRun result{open.run.weights(), open.context};
   std::vector<Sequence> sequences;
@@ -176,7 +176,7 @@ ScoredRun score(const OpenModel& open, std::span<const Question> questions, int6
   return result;
 }
 
-// The share of correct answers. Of equal choices the first wins.
+// The share of correct answers. On a tie, the first choice wins.
 template <class Length> double accuracy(const ScoredRun& scored, std::span<const Question> questions, const Length& length) {
   int64_t right = 0;
   for (size_t i = 0; i < questions.size(); ++i) {

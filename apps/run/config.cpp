@@ -46,7 +46,9 @@ class Guard final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { reject(mark, "aliases are not read; base: FILE shares keys"); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    reject(mark, "aliases are not supported; to share keys, use base: FILE");
+  }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { open(mark); }
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { open(mark); }
   void OnSequenceEnd() override { --depth_; }
@@ -93,7 +95,7 @@ namespace {
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// Our name for an unknown key, or the nearest known key or section, unless two are equally near. A wrong section is a distance of one
+// Our name for an unknown key, or the nearest known key or section, unless two are equally near. A wrong section counts as one wrong
 // letter.
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
@@ -168,12 +170,12 @@ struct Reader {
   }
 };
 
-// Error: a run's config.yaml, in its first line, names a version that is too old.
+// Throws Error if the first line of a run's config.yaml names a version that is too old.
 void check_version(const std::string& path, const std::string& build) {
   constexpr std::array oldest = {0, 3, 0};
   std::array<int, 3> version = oldest;
   std::sscanf(build.c_str(), "ricci %d.%d.%d", &version[0], &version[1], &version[2]);
-  if (version < oldest) fail("{}: made by {}; this version reads runs from 0.3.0 on", {path, build.substr(0, build.find(','))});
+  if (version < oldest) fail("{}: was made by {}; this version reads runs of 0.3.0 or later", {path, build.substr(0, build.find(','))});
 }
 
 // Appends the settings of a run file, after its base.
@@ -182,10 +184,10 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
   try {
     const std::string text = read_text(path, kMaxYaml), build = build_line(text), folder = fs::path(path).parent_path();
     check_version(path, build);
-    // A run folder holds the run's own files, so paths are not searched for there.
+    // A run folder contains the run's own files, so paths are not searched for there.
     Reader file{.fields = fields, .settings = settings, .source = path, .folder = build.empty() ? folder : ""};
     const YAML::Node root = parse_yaml(text, path, true);
-    if (!is_yaml && root.IsNull()) fail("{}: holds no keys", {path});
+    if (!is_yaml && root.IsNull()) fail("{}: contains no keys", {path});
     if (const YAML::Node base = root.IsMap() ? root["base"] : YAML::Node(); base && !base.IsNull()) {
       if (!base.IsScalar()) fail("{}: base: expected a run file, got {}", {file.place(base), describe(base)});
       if (bases == kMostBases) fail("{}: base: the chain has more than {} files", {file.place(base), kMostBases});
@@ -194,7 +196,7 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
     file.add_section("", file.place(root), root);
   } catch (const Error& error) {
     if (is_yaml || !is_file(path)) throw;
-    fail("{}; {} is read as a run file, data={} trains on it as a text", {error.what(), path, path});
+    fail("{} ({} is read as a run file; to train on it as a text, use data={})", {error.what(), path, path});
   }
 }
 
@@ -252,7 +254,7 @@ std::vector<Field> readers_of(const Setting& setting, const std::vector<Field>& 
   return readers;
 }
 
-// Error: a mapping such as {sdp: 4, dispatcher: 1} names a mixer that does not read the key.
+// Throws Error if a mapping such as {sdp: 4, dispatcher: 1} names a mixer that does not use the key.
 void check_mixers(const Setting& setting, const std::vector<Field>& readers) {
   std::vector<std::string> mixers;
   for (const Field& field : readers) mixers.push_back(mixer_of(field));
@@ -299,7 +301,7 @@ template <class Value> std::string lines(const std::vector<Field>& fields, const
 }  // namespace
 
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines) {
-  if (static_cast<int64_t>(text.size()) > kMaxYaml) fail("{}: {} bytes, at most {} are read", {source, text.size(), kMaxYaml});
+  if (static_cast<int64_t>(text.size()) > kMaxYaml) fail("{}: has {} bytes, expected at most {}", {source, text.size(), kMaxYaml});
   Guard guard(text, source, has_lines);
   // Without a comment after it, yaml-cpp would accept the last line end as the end of an open quote.
   const std::string ended = has_lines ? text + "\n#" : text;

@@ -20,10 +20,10 @@ namespace ricci::apps {
 
 // ---- YAML
 inline constexpr int64_t kMaxYaml = 256 << 10;  // bytes
-inline constexpr int kDeepestYaml = 32;         // lists and mappings inside each other
+inline constexpr int kDeepestYaml = 32;         // nesting depth of lists and mappings
 
-// Null if the text is empty. Errors, with `source` and a line: the text is not YAML, has more than one document, has an alias, is too long
-// or is nested too deeply.
+// Parses one YAML document; null if the text is empty. Errors, with `source` and a line: the text is not YAML, has more than one document,
+// contains an alias, is too long or is nested too deeply.
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines);
 
 // ---- Settings
@@ -36,9 +36,9 @@ struct Setting {
 using Settings = std::vector<Setting>;
 
 // The settings of a file (none if the path is empty), then the overrides. "model.layers=6" sets a key; "~model.layers" drops its earlier
-// settings, "~model" drops all its keys. `base: other.yaml` in a file reads that file, in the same folder, first. Errors, with file and
-// line: the file is unreadable or not YAML, a key is a duplicate in the file, a list of texts is a duplicate in the overrides, a key is
-// unknown (with the nearest).
+// settings, and "~model" drops all keys of the mapping. `base: other.yaml` in a file reads that file, in the same folder, first. Errors,
+// with file and line: the file is unreadable or not YAML, the file has a duplicate key, the overrides have a duplicate list of texts, a key
+// is unknown (the message suggests the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
 // The settings in a text that to_yaml wrote. Errors start with `source`: the text is not YAML, a key is unknown.
@@ -54,14 +54,14 @@ void store_choices(const Settings& settings, const std::vector<Field>& fields);
 //   run.yaml:3: model.d: expected integer, got 'abc'
 std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields);
 
-// Errors: as for store and check(config).
+// Makes a config from the settings. Errors: as for store and check(config).
 template <class Config> Config config_of(const Settings& settings) {
   Config config;
   store_choices(settings, fields_of(config));
   if constexpr (requires { config.given; })
-    for (const Setting& setting : settings) config.given.insert(setting.key);  // a preset does not change them
+    for (const Setting& setting : settings) config.given.insert(setting.key);  // a preset must not change these keys
   apply_preset(config);
-  store_choices(settings, fields_of(config));  // a preset may have changed one of them
+  store_choices(settings, fields_of(config));  // a preset may have changed a choice
   [[maybe_unused]] std::set<std::string> given = store(settings, fields_of(config));
   if constexpr (requires { config.given; }) config.given = std::move(given);
   check(config);
@@ -89,7 +89,7 @@ std::string value_text(const std::vector<Field>& fields, std::string_view key); 
 std::string yaml_text(const std::string& text);
 
 std::string to_yaml(const std::vector<Field>& fields);
-// The keys that the config reads; only the given ones if the config records them.
+// The keys that the config reads; only the given keys if the config records them.
 template <class Config> std::string to_yaml(Config config) {
   std::vector<Field> fields = fields_of(config);
   std::erase_if(fields, [&](const Field& field) {
@@ -100,7 +100,7 @@ template <class Config> std::string to_yaml(Config config) {
 }
 
 // The output of --help-config: the keys of a group, or all, with their descriptions as comments. A key that this config does not read is
-// commented out. A key with a default from a preset is null. Error: the group does not exist.
+// commented out. A key with a default from a preset is printed as null. Error: the group does not exist.
 std::string describe(const std::vector<Field>& fields, const std::string& group = "");
 template <class Config> std::string describe(Config config, const std::string& group = "") { return describe(fields_of(config), group); }
 
@@ -109,7 +109,8 @@ template <class Config> std::string describe(Config config, const std::string& g
 std::string mixer_of(const Field& field);
 // The value for the field's mixer if the node maps mixers to values, as in {sdp: 4, dispatcher: 1}; undefined if the map lacks the mixer.
 YAML::Node value_for(const Field& field, const YAML::Node& node);
-// Stores the value for the field, and returns whether it has the field's type. expected_value completes "expected ...".
+// Stores the value for the field, and returns whether it has the field's type. expected_value() returns the words after "expected" in an
+// error.
 bool parse_value(const YAML::Node& node, const Field& field);
 std::string expected_value(const Field& field);
 

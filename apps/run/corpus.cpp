@@ -72,8 +72,8 @@ void check_tokens(const TrainConfig& config, const Tokens& tokens) {
   if (has_mask(config))
     fail("format: {0}, but {1} has no answers; ricci prepare --format {0} makes shards with answers",
         {name_of(config.format), tokens.name()});
-  fail("format: {}, but only the answers in {} are scored; the formats {} learn from answers",
-      {name_of(config.format), tokens.name(), list_of_formats(&FormatTraits::has_mask, " and ")});
+  fail("format: {}, but only the answers in {} are scored; expected {}",
+      {name_of(config.format), tokens.name(), list_of_formats(&FormatTraits::has_mask, " or ")});
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokeni
     if (const std::string note = note_on(text, config.given.contains("format")); !note.empty()) warn(note);
   const bool reads_text = has_mask(config) || !request.validation.texts.empty() || !request.data.texts.empty();
   if (!traits_of(config.format).is_text() && !reads_text)
-    fail("format: {}, but {} holds tokens already; set --format in ricci prepare", {name_of(config.format), request.data.shards[0]});
+    fail("format: {}, but {} already contains tokens; set --format in ricci prepare", {name_of(config.format), request.data.shards[0]});
   request.tokenizer = known ? std::move(known) : choose_tokenizer(recipe_of(config), request.data, request.train_fraction);
   return request;
 }

@@ -33,7 +33,7 @@ struct Options {
 
 struct ScoredRun {
   NamedWeights run;
-  std::string text;                 // its name
+  std::string text;                 // the text's name
   int64_t context = 0, stride = 0;  // stride: tokens between windows; 0 without windows
   std::string context_note;         // RunFolder::context_note
   Evaluation result;
@@ -44,7 +44,7 @@ struct ScoredRun {
   std::vector<std::string> classes = {};  // a classifier's class names, if any
 };
 
-// Errors: the option does not apply to this run, the run has no text to score.
+// Throws Error if an option does not apply to this run, or the run has no text to score.
 void check_options(const RunFolder& run, const Options& options) {
   const TrainConfig config = with_text(run.config(), options.text);
   const bool has_cells = config.model.traits().objective == Objective::next_cell;
@@ -83,7 +83,7 @@ ScoredRun score(const std::string& path, const Options& options) {
 ResultTable make_table(std::span<const ScoredRun> scored) {
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), scored, value); };
-  // These columns are empty for runs without such predictions and for incomplete texts.
+  // These values are empty for runs without `predictions` or `size`.
   const auto predicted = [&](const char* key, const auto& value) {
     add({.key = key}, [&](const ScoredRun& s) { return s.result.predictions ? Json(value(*s.result.predictions)) : Json(); });
   };

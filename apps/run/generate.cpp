@@ -37,13 +37,13 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-// In ASCII: some programs read U+2028 as a line end.
+// Writes a JSON line in ASCII: some programs read U+2028 as a line end.
 std::string json_line(const Json& members, Json results, const char* name, const Written& written) {
   results.update({{name, written.text}, {"tokens", written.ids.size()}, {"end", written.stopped ? "stop" : "length"}});
   return to_text(with_results(members, results), -1, true);
 }
 
-// Error: the family writes no text.
+// Opens the run. Error: the model's family writes no text.
 OpenModel open_writer(const Options& options) {
   OpenModel open = open_model(options.run, options.model);
   const ModelConfig& config = open.model.config();
@@ -120,7 +120,7 @@ void continue_prompts(const Options& options, const OpenModel& open) {
     answer_lines([&](const std::string& line) {
       const Json members = parse_json(line, "JSON");
       const auto prompt = as<std::string>(member(members, "prompt"));
-      if (!prompt) fail("expected an object with a text \"prompt\"");
+      if (!prompt) fail("expected an object with a string \"prompt\"");
       return generator.json_lines(*prompt, members);
     });
   } else {
@@ -200,21 +200,21 @@ void add_options(CLI::App& app, Options& options) {
   CLI::Option* const text =
       app.add_option("--prompt", options.prompt, "Text to continue, with the escapes \\n, \\t and \\\\ (-: stdin)")->each(given);
   app.add_option("--prompt-file", options.prompt_file, "File with the text to continue (-: stdin)")->each(given)->excludes(text);
-  app.add_option("--tokens", options.writing.tokens, "Tokens to write")->check(at_least_zero)->capture_default_str();
-  app.add_option("--samples", options.writing.samples, "Texts to write together, each with its own random numbers")
+  app.add_option("--tokens", options.writing.tokens, "Number of tokens to write")->check(at_least_zero)->capture_default_str();
+  app.add_option("--samples", options.writing.samples, "Number of texts to write together, each with its own random numbers")
       ->check(at_least_one)
       ->capture_default_str();
   app.add_option("--stop", options.writing.stops, "Stop before this string (escapes allowed); repeatable")->allow_extra_args(false);
   app.add_flag("--jsonl", options.json_lines, "Write a JSON line for each text; prompts are lines {\"prompt\": ...} on stdin, or --prompt");
-  CLI::Option* const chat = app.add_flag(
-      "--chat", options.chat, "Answer each line of stdin; with --jsonl, lines {\"messages\": [...]} get lines {\"answer\": ...}");
+  CLI::Option* const chat = app.add_flag("--chat", options.chat,
+      "Answer each line of stdin; with --jsonl, each line {\"messages\": [...]} is answered by a line {\"answer\": ...}");
   for (const char* other : {"--prompt", "--prompt-file", "--samples"}) chat->excludes(app.get_option(other));
   app.add_option("--system", options.system, "A system message at the start of the conversation")->needs(chat);
   keep_brackets(
       app.add_option("--template", options.form, "Chat template: chatml, llama3, or six strings as in the key chat; by default the run's")
           ->needs(chat));
   add_field_options(app, options.writing.sampling);
-  add_model_options(app, options.model, "Tokens of context for the next one");
+  add_model_options(app, options.model, "Tokens of context for the next token");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The Jinja chat template of an imported model. Its markers select one of our templates (the key `chat`). An export writes it back.
+// The Jinja chat template of an imported model. Its markers select one of our templates (the key `chat`). An export writes the Jinja
+// template back.
 #pragma once
 #include <string>
 
@@ -14,7 +15,7 @@ struct ImportedTemplate {
 };
 inline constexpr const char *kTemplateFile = "chat_template.jinja", *kMemberFile = "chat_template.json", *kTemplateMember = "chat_template";
 
-// Errors: the file is unreadable or not such JSON.
+// Errors: a file is unreadable, or is not JSON of this form.
 inline ImportedTemplate read_template(const std::string& run_folder) {
   const std::string path = run_folder + "/" + kMemberFile;
   ImportedTemplate kept = {.file = find_text(run_folder + "/" + kTemplateFile).value_or("")};

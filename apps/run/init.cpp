@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char *kTokenizer = "tokenizer", *kVocab = "model.vocab", *kChat = "chat", *kFamily = "model.family";
 
-// Weights of a run, or a weight file outside run folders.
+// The weights of a run, or a weight file outside run folders.
 struct Source {
   std::optional<RunFolder> run = {};
   std::string file = {};
@@ -48,7 +48,7 @@ Settings keys_of(const RunFolder& run, bool other_choices) {
   std::vector<Field> fields = fields_of(config);
   std::erase_if(fields, [&](const Field& field) {
     const bool is_default = field.is_deciding || (other_choices && field.follows_choices && field.key != kVocab);
-    const bool is_free = field.key == kTokenizer && !run.tokenizer();  // imported without one: any of equal size fits
+    const bool is_free = field.key == kTokenizer && !run.tokenizer();  // imported without one: any tokenizer of equal size fits
     return !field.is_read || is_free || !(is_default || config.given.contains(field.key));
   });
   return recorded_settings(to_yaml(fields), run.path(), fields);
@@ -120,7 +120,8 @@ InitSource::InitSource(const TrainConfig& config) {
   if (!kept_tokenizer_ || is_chat(config)) return;
   if (config.eos == Eos::document) kept_tokenizer_ = with_own_eos(kept_tokenizer_);
   if (const Eos eos = kept_tokenizer_->eos(); !follows_tokenizer_eos(config) && eos != config.eos)
-    fail("init: {} has eos: {}, not {}; tokenizer=FILE names one with that end", {config.init, name_of(eos), name_of(config.eos)});
+    fail("init: {} has eos: {}, expected {}; choose a tokenizer with that end by tokenizer=FILE",
+        {config.init, name_of(eos), name_of(config.eos)});
   if (config.chat == run.config().chat) template_ = read_template(run.path());
 }
 
@@ -129,7 +130,7 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
   const bool fits = old_tokenizer_ ? old_tokenizer_->hash() == tokenizer.hash() : fits_tokenizer(file.metadata(), tokenizer);
   const bool other_tokens = !fits && names_other_tokenizer_, has_tokens = model.config().traits().is_language_model();
   if (!fits && !other_tokens && !old_tokenizer_)
-    fail("{}: was trained with a different tokenizer than this run's; tokenizer={} samples the rows of its tokens",
+    fail("{}: was trained with a different tokenizer than this run's; with tokenizer={}, the rows of its tokens are sampled",
         {file.path(), tokenizer.name()});
   using Rows = std::vector<std::pair<int64_t, int64_t>>;  // in the new and the old table
   const Rows tokens = other_tokens && old_tokenizer_ ? match_tokens(tokenizer, *old_tokenizer_) : Rows();
@@ -156,7 +157,7 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
       fail("{}: tensor {} is {}, expected {}", {file.path(), path, show(old.shape()), show(shape)});
     Rows rows = by_text ? tokens : Rows();
     for (int64_t row = 0; by_position && row < std::min(old.shape()[0], shape[0]); ++row) rows.emplace_back(row, row);
-    const int64_t width = value.size() / std::max<int64_t>(shape[0], 1);  // a scale can be without cells
+    const int64_t width = value.size() / std::max<int64_t>(shape[0], 1);  // a scale can have no cells
     for (const auto& [now, before] : rows) std::copy_n(old.data<float>() + before * width, width, value.data<float>() + now * width);
     notes += format_message("\n  {}: {} of {} rows", {path, with_commas(std::ssize(rows)), with_commas(shape[0])});
     return value;

@@ -1,5 +1,5 @@
-// The key `init`: a new run starts from the weights of a different run. Its model and tokenizer keys become defaults, and its weights are
-// copied by name.
+// The key `init`: a new run starts from the weights of a source run. The source's model and tokenizer keys become defaults, and its weights
+// are copied by name.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,28 +13,29 @@
 
 namespace ricci::apps {
 
-// The settings, after the model and tokenizer keys of choices.init. `choices`: the config of these settings. Error: init is unreadable.
+// Returns the settings, preceded by the model and tokenizer keys of choices.init. `choices`: the config of these settings. Error: init is
+// unreadable.
 Settings with_init_keys(const Settings& settings, const TrainConfig& choices);
-// The model that training would use, for plans. The vocabulary size comes from the run's tokenizer if `file` is its config.yaml, else from
-// the config, the tokenizer of `init` or the data.
+// The config of the model that training would use, for plans. The vocabulary size comes from the run's tokenizer if `file` is its
+// config.yaml, else from the config, the tokenizer of `init` or the data.
 ModelConfig planned_model(const TrainConfig& config, const std::string& file);
 std::string hash_of_init(const std::string& init);  // hashes its weights; error: they cannot be opened
 
 class InitSource {
  public:
-  // Errors: as for RunFolder::open_weights; the run and the tokenizer have different ends of documents.
+  // Errors: as for RunFolder::open_weights; the source's tokenizer does not end documents as `eos` requests.
   explicit InitSource(const TrainConfig& config);
 
-  // Null if the new run asks for a different one.
+  // The source's tokenizer; null if the new run requests a different one.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return kept_tokenizer_; }
-  // Belongs to the tokenizer. A run that learns conversations uses one of ours instead.
+  // The chat template of this tokenizer. A run that learns conversations uses one of ours instead.
   const ImportedTemplate& kept_template() const { return template_; }
   std::string hash() const { return weights_->hash(); }
 
-  // Copies the tensor of each parameter's name. Position tables: the rows up to the shorter length. Token tables if the tokenizers differ:
-  // the rows of equal tokens (match_tokens). The head of a different family or of different classes is not copied. Parameters without a
-  // tensor keep their sampled values, and the returned lines name them. Errors, with the file: a tensor has the wrong shape; no parameter
-  // was found; the tokenizer differs, and the old one is unknown.
+  // Copies the tensors into the parameters with the same names. For position tables, copies the rows up to the shorter length. For token
+  // tables, if the tokenizers differ, copies the rows of equal tokens (match_tokens). The head of a different family or for different
+  // classes is not copied. Parameters without a tensor keep their sampled values and are listed in the returned lines. Errors, with the
+  // file: a tensor has the wrong shape; no parameter was found; the tokenizer differs, and the old one is unknown.
   std::string load(Model& model, const Tokenizer& tokenizer) const;
 
  private:

@@ -72,7 +72,7 @@ std::string tfrecord(std::string_view data) {
   return (length + masked(length)).append(data) + masked(data);
 }
 
-// Protocol buffers: a field is an integer with its number and kind, then the value.
+// Protocol buffers: a field is an integer with the field's number and kind, followed by the value.
 enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 std::string varint(uint64_t value) {
@@ -86,7 +86,8 @@ std::string field(uint32_t number, double value) { return field(number, kFixed64
 std::string field(uint32_t number, float value) { return field(number, kFixed32) + little_endian(std::bit_cast<uint32_t>(value)); }
 std::string field(uint32_t number, std::string_view value) { return field(number, kBytes) + varint(value.size()).append(value); }
 
-// Sorts after the other event files, even if the clock was set back. More than 10 digits are not a time.
+// Returns a file name that sorts after the other event files, even if the clock was set back. A number of more than 10 digits is not a
+// time.
 std::string next_events(const std::string& folder, double time) {
   constexpr std::string_view prefix = "events.out.tfevents.";
   constexpr int64_t latest = 9'999'999'999;  // seconds since 1970 in 10 digits

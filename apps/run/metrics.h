@@ -16,24 +16,24 @@ struct Metrics {
   int64_t step = 0;
   int64_t tokens = 0;                                    // read in training so far
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
-  std::optional<double> val_accuracy = {};               // for a classifier, or of exact answers
+  std::optional<double> val_accuracy = {};               // a classifier's accuracy, or the share of exact answers
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
   std::optional<double> tokens_per_s = {};               // in training since the previous record, without evaluations
-  std::optional<int64_t> peak_bytes = {};                // by tensors on the device of rank 0
-  std::optional<int64_t> reserved_bytes = {};            // by the memory pool of the GPU of rank 0
+  std::optional<int64_t> peak_bytes = {};                // peak memory of tensors on rank 0's device
+  std::optional<int64_t> reserved_bytes = {};            // size of the memory pool of rank 0's GPU
   std::optional<int64_t> ranks = {};
   std::optional<double> time = {};  // seconds since 1970; MetricsFile fills it in
   NamedNumbers norms = {};          // StepResult::norms
 };
 
-// The keys of every record, in the order of its line. Norms follow them.
+// The keys of every record, in their order within a line. Norms follow them.
 inline constexpr const char* kMetricsKeys[] = {"step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm",
     "tokens_per_s", "peak_bytes", "reserved_bytes", "ranks", "time"};
 
 // {"step":1,"tokens":768,"train_loss":4.2,...}, with all keys. Numbers read back to the same bits.
 std::string to_json(const Metrics& metrics);
 
-// Calls f for each complete line of a text, with its end.
+// Calls f with each complete line of a text, including its line end.
 template <class F> void each_line(std::string_view text, const F& f) {
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) f(text.substr(begin, end + 1 - begin));
 }
@@ -42,19 +42,21 @@ template <class F> void each_line(std::string_view text, const F& f) {
 Metrics read_record(const std::string& folder, int64_t step);
 
 // Event files of TensorBoard, version brain.Event:2 (tensorflow/core/lib/io/record_writer.cc, core/util/event.proto,
-// framework/summary.proto). A file starts with its version, and with an event that cuts earlier files before first_step.
+// framework/summary.proto). Returns the start of a file: its version, and an event that makes TensorBoard drop the records of earlier files
+// from first_step on.
 std::string start_events(double time, int64_t first_step);
 std::string record_event(const Metrics& metrics);
 uint32_t crc32c(std::string_view bytes);  // Castagnoli, RFC 3720 section 12.1
 
 class MetricsFile {
  public:
-  // Continues after `step`, 0 in a new run. Removes the records of later steps and an incomplete line from metrics.jsonl. A new event file,
-  // events.out.tfevents.TIME.HOST, makes TensorBoard forget the later steps. Errors: the path and the reason.
+  // Continues after `step` (0: a new run). Removes the records of later steps and an incomplete line from metrics.jsonl. A new event file,
+  // events.out.tfevents.TIME.HOST, makes TensorBoard drop the later steps. Errors, with the path and the reason: a file is unreadable or
+  // cannot be written.
   MetricsFile(const std::string& folder, int64_t step);
 
-  void append(Metrics metrics);  // error: the path and the reason, such as a full disk
-  // Called before a checkpoint is written, so a power failure leaves all its records.
+  void append(Metrics metrics);  // error, with the path and the reason: the record cannot be written, as on a full disk
+  // Must be called before a checkpoint is written, so the records up to its step survive a power failure.
   void sync() { lines_.sync(); }
 
  private:

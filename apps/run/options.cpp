@@ -19,7 +19,7 @@ bool is_override(const std::string& word) {
   return slash > equals;
 }
 
-// The spelling of the key that a user meant by --lr.
+// Suggests the key that a user meant by an option such as --lr.
 std::string hint_for(const CLI::App& app, const std::string& word) {
   if (!word.starts_with("--")) return "";
   if (const std::string nearest = nearest_option(app, word); !nearest.empty()) return nearest;
@@ -29,7 +29,7 @@ std::string hint_for(const CLI::App& app, const std::string& word) {
 
 }  // namespace
 
-// This option exists only for --help and accepts no word. CLI11 would lose the order of words; app.remaining() keeps it.
+// This option exists only for --help and accepts no word. CLI11 would lose the order of words; app.remaining() keeps the order.
 void add_run_arguments(CLI::App& app, RunOptions& options, const char* help, bool several) {
   auto words = std::make_shared<std::vector<std::string>>();
   app.add_option("run", *words, help)
@@ -68,15 +68,15 @@ void add_run_options(CLI::App& app, RunOptions& options) {
 void add_text_options(CLI::App& app, TextOptions& options, bool of_run) {
   const std::string of_files = list_of_formats(&FormatTraits::has_suffix, " or ") + " if the files are named so, else ";
   app.add_option("--format", options.format,
-      "Format of the files: " + list_of<DocumentFormat>() + "; by default " + of_files + (of_run ? "as the run" : "text"));
+      "Format of the files: " + list_of<DocumentFormat>() + "; by default " + of_files + (of_run ? "the run's format" : "text"));
   app.add_option("--encoding", options.encoding,
-      "Encoding of the files: " + list_of<Encoding>() + "; by default " + (of_run ? "as the run" : name_of(Encoding::utf8)));
+      "Encoding of the files: " + list_of<Encoding>() + "; by default " + (of_run ? "the run's encoding" : name_of(Encoding::utf8)));
   app.add_option(
       "--text-field", options.documents.text_field, "Field with the text of a document; " + describe_formats(&FormatTraits::fields));
   app.add_option("--label-field", options.documents.label_field, "Field with the label of a document, if labels are read");
   if (of_run) return;
   app.add_option("--documents", options.documents.documents,
-         "Documents in text: each file, line or paragraph (blank_line), or the text between two of any other separator")
+         "Documents in a text: each file, line or paragraph (blank_line), or the text between two occurrences of any other separator")
       ->capture_default_str();
 }
 

@@ -19,19 +19,19 @@ struct RunOptions {
   const std::string& file() const { return files[0]; }  // empty if none was given
 };
 void add_run_arguments(CLI::App& app, RunOptions& options,
-    const char* help = "Run file (YAML), then keys of it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets",
+    const char* help = "Run file (YAML), then keys that override it: model.layers=6 lr=3e-4; ~KEY removes a key that the file sets",
     bool several = false);
-// Also --help-config [GROUP]: prints the keys of a group, or all of them, with defaults and descriptions.
+// Declares the arguments, and --help-config [GROUP]: it prints the keys of a group, or all of them, with defaults and descriptions.
 void add_run_options(CLI::App& app, RunOptions& options);
 
-// --threads, with immediate effect.
+// Declares --threads, with immediate effect.
 void add_threads_option(CLI::App& app);
 
 // ---- Texts
 // A text is files, folders and archives of one format. Run files and command lines describe it with the same names: format, encoding,
-// text_field and label_field. Each comes from the first of these:
+// text_field and label_field. Each of these four values comes from the first of the following:
 //   1. the key or the option
-//   2. for the format: the file names, unless the run learned answers, or labels of shards
+//   2. for the format: the file names, unless the run learned answers or the labels of shards
 //   3. the run that reads the text; a field only if both formats have named fields, or both have columns
 //   4. text, utf8, and the format's default field
 struct TextOptions {
@@ -39,10 +39,11 @@ struct TextOptions {
   std::string format = {}, encoding = {};  // empty if not given
   DocumentOptions documents = {};
 };
-// --format, --encoding, --text-field and --label-field. Without a run also --documents, and the defaults are UTF-8 and plain text.
+// Declares --format, --encoding, --text-field and --label-field; without a run also --documents, and then the defaults are UTF-8 and plain
+// text.
 void add_text_options(CLI::App& app, TextOptions& options, bool of_run);
 Encoding encoding_of(const TextOptions& options);  // by default UTF-8
-// Errors: options contradict each other; a file is unreadable.
+// Opens the files. Errors: options contradict each other; a file is unreadable.
 Documents open_documents(const TextOptions& options);
 // The config of a run that validates on this text. Errors: a name is unknown; the format has answers and the run learned none, or the
 // reverse.
@@ -52,20 +53,20 @@ TrainConfig with_text(const TrainConfig& config, const TextOptions& options);
 struct ComputeOptions {
   std::string dtype = "f32", device = "cpu";
 };
-// --precision (or --dtype) and --device.
+// Declares --precision (or --dtype) and --device.
 void add_compute_options(CLI::App& app, ComputeOptions& options);
 
-// An argument that find_weights reads.
+// The help text of an argument for find_weights.
 inline constexpr const char* kWeightsHelp =
     "A run by its name or folder: quickstart or runs/quickstart; quickstart@best and quickstart@250 name its checkpoints";
 // Rejects --checkpoint, an option of older versions.
 void add_checkpoint_note(CLI::App& app);
 
 struct ModelOptions {
-  int64_t context = 0;  // tokens, or 0 as in training
+  int64_t context = 0;  // tokens (0: as in training)
   ComputeOptions compute;
 };
-// --context, --precision, --device and --threads. `context_help`: "Tokens of a window".
+// Declares --context, --precision, --device and --threads. `context_help`: such as "Tokens of a window".
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& context_help);
 
 struct OpenModel {

@@ -30,8 +30,8 @@ std::vector<int64_t> first_prompt(const TrainConfig& config, const Tokens& valid
 }
 
 // The start of a sample. The default is a line end; the first prompt of the validation text, if only answers are scored; or the start of a
-// document, if an end token separates documents. Without a line end in the vocabulary it is the first token of the validation text, and
-// `note` mentions it. Error: the prompt is empty or has characters outside the vocabulary.
+// document, if an end token separates documents. If the vocabulary contains no line end, the sample starts with the first token of the
+// validation text, and `note` mentions this. Error: the prompt is empty or contains characters outside the vocabulary.
 struct SampleStart {
   std::vector<int64_t> ids;
   std::string text = {};  // printed before the text that the model writes

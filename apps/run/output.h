@@ -11,9 +11,9 @@
 
 namespace ricci::apps {
 
-// Prints warnings about a model trained with this context (models/config.h) on stderr.
+// Prints on stderr the warnings about a model trained with this context (models/config.h).
 void print_warnings(const TrainConfig& config);
-// A line if the run ends in the warm-up or continues past the end of its schedule.
+// A line about a run that ends in its warm-up or continues past the end of its schedule; empty for other runs.
 std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainState& state);
 // The schedule note, a note about bf16 on a CPU that is faster in f32, then
 //   runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
@@ -27,9 +27,9 @@ std::string closing_line(const RunFolder& run, const TrainState& state, double s
 // The size of the GPU's memory pool; nothing on other devices.
 std::optional<int64_t> reserved_bytes(Device device);
 
-// A line if samples do not begin as the user expects. Error: the prompt is empty or has characters outside the vocabulary.
+// A line if samples do not begin as the user expects. Error: the prompt is empty or contains characters outside the vocabulary.
 std::string sample_note(const TrainConfig& config, const Corpus& corpus);
-// A text that the model writes, under a heading. An interruption ends it.
+// A heading and a text that the model writes. An interruption ends the text.
 std::string sample_block(const TrainConfig& config, const Corpus& corpus, const Model& model, int64_t step);
 
 }  // namespace ricci::apps

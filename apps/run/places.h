@@ -10,10 +10,10 @@ inline constexpr const char *kConfigFile = "config.yaml", *kModelFile = "model.s
 
 // ---- Runs
 std::string folder_of_runs(const TrainConfig& config = {});  // the key `runs`, else $RICCI_RUNS, else runs
-// The path of a run by its name in folder_of_runs(), unless a file or a run folder here has this name. Other paths are unchanged. Error:
-// the path is a Hugging Face folder, or its weights.
+// Returns the path of the run with this name in folder_of_runs(), unless the current folder has a file or a run folder of this name. Other
+// paths are returned unchanged. Error: the path is a Hugging Face folder or its weights.
 std::string find_run(const std::string& path_or_name);
-std::string new_run(const std::string& path_or_name);  // the folder of a new run; a name is in folder_of_runs()
+std::string new_run(const std::string& path_or_name);  // the folder of a new run; a name means a folder in folder_of_runs()
 std::string folder_name(const std::string& path);      // a run name in tables and pictures
 std::string runs_note(const std::string& name);        // "; runs has a, b, c": the nearest run, then the known ones; empty for a path
 
@@ -23,7 +23,7 @@ std::string runs_note(const std::string& name);        // "; runs has a, b, c": 
 //   NAME@best                the best evaluation
 //   NAME@250                 this step, if its checkpoint is kept
 //   runs/NAME/model.safetensors, runs/NAME/checkpoints/step-00000250.safetensors   the run with the weights of this file
-// A folder with an @ in its own name comes first.
+// An existing folder with an @ in its name has priority.
 struct NamedWeights {
   std::string run = {};        // the folder; empty for a file outside run folders
   std::string which = "last";  // last, best or a step
@@ -31,16 +31,16 @@ struct NamedWeights {
 
   bool is_last() const { return file.empty() && which == "last"; }
   std::string text() const;   // the name, in a form that find_weights reads
-  std::string label() const;  // for tables: text() with the run name for its path
+  std::string label() const;  // for tables: text() with the run name instead of its path
 };
-// Does not check that the run exists. Errors: as for find_run.
+// Parses the name; does not check that the run exists. Errors: as for find_run.
 NamedWeights find_weights(const std::string& name);
 
 // ---- Files
 // The config.yaml of the run, or the run file at this path; empty for an empty name. Error: neither exists; the message names the nearest
 // run file in the same folder, in apps/configs or in the installation.
 std::string find_run_file(const NamedWeights& named);
-// The config with full paths, so the run continues from any folder. Paths of missing files are unchanged.
+// The config with full paths, so the run can continue from any folder. Paths of missing files are unchanged.
 TrainConfig with_found_files(TrainConfig config);
 
 }  // namespace ricci::apps

@@ -28,7 +28,7 @@ struct Options {
   ModelOptions model;
 };
 
-// The documents as sequences, padded with id 0 to the longest.
+// The documents as sequences, padded with id 0 to the longest one.
 Batch padded_batch(const std::vector<std::vector<int64_t>>& documents) {
   const auto rows = std::ssize(documents);
   size_t width = 0;
@@ -46,7 +46,7 @@ struct Document {
   std::string text, place;               // place: for messages
   const FormatTraits* format = nullptr;  // by default, the text is the document
   Json members = Json::object();         // members of the line
-  std::string error = {};                // the reason for no class
+  std::string error = {};                // the reason why no class is predicted
 };
 
 class Predictor {
@@ -66,7 +66,7 @@ class Predictor {
     if (std::ssize(waiting_) == options_.batch) print_waiting();
   }
 
-  // Each line of stdin is a document, also a blank line. If the run learned TSV, a line with tabs has its columns.
+  // Predicts each line of stdin as a document, even a blank line. If the run learned TSV, tabs separate the columns of a line.
   void add_lines() {
     const FormatTraits& format = traits_of(config_.format);
     const bool is_given = !options_.text.format.empty();
@@ -100,7 +100,7 @@ class Predictor {
   }
 
  private:
-  // The document's ids; empty if it has no tokens or an error.
+  // The document's ids; empty if it has no tokens or has an error.
   std::vector<int64_t> encode_one(Document& document) const {
     try {
       if (document.format == &kJsonl)
@@ -134,7 +134,7 @@ class Predictor {
     waiting_.clear();
   }
 
-  // p_k: the class probabilities; empty if the document has no tokens or an error.
+  // p_k: the class probabilities; empty if the document has no tokens or has an error.
   void print(const Document& document, std::span<const double> p_k) {
     constexpr size_t kColumns = 80, kLeastText = 20;
     Json object{{"text", document.text}, {"class", nullptr}, {"label", nullptr}, {"probabilities", Json::object()}};

@@ -26,8 +26,8 @@ struct Options {
   bool is_ids = false;  // the files hold ids of two bytes each
 };
 
-// The end of lines or documents: the requested one, else the end in existing shards, else the tokenizer's own between consecutive
-// documents.
+// Opens the tokenizer, with the requested end of lines or documents, else the end in existing shards, else the tokenizer's own end between
+// consecutive documents.
 std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, Documents& documents) {
   DocumentOptions& asked = documents.options;
   const FormatTraits& format = traits_of(asked.format);
@@ -92,9 +92,10 @@ void add_options(CLI::App& app, Options& options) {
   DocumentOptions& documents = options.text.documents;
   app.add_option("inputs", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
   app.add_option("-o,--output", options.output, "Output folder. Run the same command again to resume after an interruption")->required();
-  app.add_option("--tokenizer", options.tokenizer, "char, byte, or a tokenizer file, as ricci tokenize makes it")->capture_default_str();
+  app.add_option("--tokenizer", options.tokenizer, "char, byte, or a tokenizer file, such as ricci tokenize makes")->capture_default_str();
   CLI::Option* const eos = app.add_option("--eos", options.eos,
-      "Put an end token after each line or document: " + list_of<Eos>() + "; by default document, but none for files and for labels");
+      "Put an end token after each line or document: " + list_of<Eos>() +
+          "; by default document, but none if each file is a document or documents have labels");
   app.add_option("--eos-piece", options.eos_piece, "The end token; by default the tokenizer's own, or <eos>")->needs(eos);
   add_text_options(app, options.text, false);
   app.add_option("--chat", documents.chat, "Chat template: chatml (default), llama3, or six strings as in the key chat");

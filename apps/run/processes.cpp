@@ -23,7 +23,7 @@ std::string describe_finished(const RunFolder& run, int64_t step) {
   return format_message("{}: already finished after {} steps; set a larger {}= to continue\n", {run.path(), with_commas(step), key});
 }
 
-// Error: a rank's value differs from rank 0's.
+// Throws Error if a rank's value differs from rank 0's.
 void compare(Ranks& ranks, const char* name, const std::string& mine) {
   const std::vector<std::string> all = ranks.from_all(mine);
   for (int r = 1; r < ranks.count(); ++r)

@@ -9,12 +9,12 @@
 
 namespace ricci::apps {
 
-// Rank 0's config, on every rank. Prints a line and returns nothing if the run is finished.
+// Sends rank 0's config to every rank. If the run is finished, prints a line and returns nothing.
 std::optional<TrainConfig> share_config(Ranks& ranks, const std::optional<RunFolder>& run);
-// Errors: a rank and rank 0 differ in their build or vector instructions; a machine has fewer GPUs than ranks.
+// Throws Error if a rank differs from rank 0 in its build or vector instructions, or a machine has fewer GPUs than ranks.
 void compare_builds(Ranks& ranks, Device device);
-// Opens the corpus in turn, so each machine encodes a text only once: rank 0 first, then one rank of each other machine, then the rest,
-// from the cache. `tokenizer`: rank 0's, or null. Error: a rank's text differs from rank 0's.
+// Opens the corpus in turn, so each machine encodes a text only once: rank 0 first, then one rank of each other machine, then the other
+// ranks, from the cache. `tokenizer`: rank 0's, or null. Error: a rank's text differs from rank 0's.
 Corpus open_in_turn(Ranks& ranks, const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 
 }  // namespace ricci::apps

@@ -1,6 +1,6 @@
-// The record of a run in the metadata of its checkpoints and models: every key that the bits depend on, with its resolved value. A run that
-// continues is compared with this record: a user may have edited config.yaml. The record has no paths. Texts, tokenizer and init are
-// compared by content, so a moved project continues, and equal training in two folders gives equal files.
+// The record of a run in the metadata of its checkpoints and models: every key that the bits of the weights depend on, with its resolved
+// value. A run that continues is compared with this record: a user may have edited config.yaml. The record contains no paths. Texts,
+// tokenizer and init are compared by content, so a moved project can continue, and equal training runs in two folders give equal files.
 #pragma once
 #include <string>
 
@@ -15,16 +15,16 @@ inline constexpr const char* kConfigKeys = "config";  // names in the metadata
 
 std::string find_in(const Metadata& metadata, const char* name);  // empty if it is missing
 
-// The keys that shape the model, or all that cannot change while a run continues, such as the seed.
+// The keys that shape the model, or all keys that must not change when a run continues, such as the seed.
 enum class Compare { model, training };
-// "config": these keys with resolved values, in YAML. "following": the model keys with derived values, as the user gave them. "tokenizer":
-// a hash.
+// The members: "config": these keys with resolved values, in YAML. "following": the model keys with derived values, as the user gave them.
+// "tokenizer": a hash.
 Metadata provenance(const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
 // `name` is "config" or "following". Errors start with `source`: the text is not YAML, a key is unknown.
 Settings settings_in(const Metadata& metadata, const char* name, const std::string& source = "metadata");
 // The first different key, as in "lr: 0.001, not 0.01", or a line about a different tokenizer; empty if all agree. A key that only one side
-// has is not compared; the choice that enables it is.
+// has is not compared, but the choice that enables it is.
 std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer);  // true if the metadata name none
+bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer);  // also true if the metadata names no tokenizer
 
 }  // namespace ricci::apps

@@ -23,7 +23,7 @@ constexpr const char *kTokenizerFile = "tokenizer.json", *kInitHash = "init", *k
 
 void warn(const std::string& line) { std::fprintf(stderr, "warning: %s\n", line.c_str()); }
 
-[[noreturn]] void fail_taken(const std::string& folder) { fail("{}: another ricci train is at work in it", {folder}); }
+[[noreturn]] void fail_taken(const std::string& folder) { fail("{}: a different ricci train process is using it", {folder}); }
 
 // Tries again: `ricci runs` holds the lock of each run for a moment.
 FolderLock lock(const std::string& folder) {
@@ -111,7 +111,7 @@ void RunFolder::continue_with(const TrainConfig& asked) {
   config_ = asked;
 }
 
-// The config's tokenizer or init if it differs from the run's, else empty. A missing file is not compared: the run has a copy.
+// Describes the config's tokenizer or init if it differs from the run's; else empty. A missing file is not compared: the run has a copy.
 std::string RunFolder::other_files(const TrainConfig& asked) const {
   const Settings before = settings_in(newest_->metadata(), kConfigKeys);
   if (find_tokenizer_kind(asked.tokenizer)) {
@@ -188,7 +188,7 @@ void RunFolder::check_place() const {
 
 void RunFolder::begin(const RunParts& parts) {
   make_folders(checkpoints().folder);
-  if (!lock_) {  // a different process can make the folder after to_train(), and even end
+  if (!lock_) {  // a different process may have made the folder after to_train(), and even ended
     lock_ = lock(path());
     if (!checkpoints().steps().empty() || is_there(path_of(kModelFile))) fail_taken(path());
   }
@@ -196,7 +196,7 @@ void RunFolder::begin(const RunParts& parts) {
   for (const std::string& folder : {path(), checkpoints().folder}) remove_temporaries(folder);
   remove_file(path_of(kFailureFile));
   const auto write = [&](const char* name, const std::string& text) {
-    if (text.empty()) remove_file(path_of(name));  // from a killed import
+    if (text.empty()) remove_file(path_of(name));  // left by a killed import
     else write_atomically(path_of(name), text);
   };
   labels_ = parts.labels;
@@ -225,7 +225,7 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
   try {
     save_checkpoint(all.path(state.step), model, optimizer, state, metadata(Compare::training));
   } catch (const Error&) {
-    check_place();  // a missing folder is then the reason
+    check_place();  // reports a missing folder as the reason
     throw;
   }
   all.prune(state, config_.keep_checkpoints);
@@ -285,7 +285,7 @@ SafetensorsFile RunFolder::open_weights() const {
   }
   file->verify();
   if (const std::string other = difference(file->metadata(), config_, tokenizer_.get(), Compare::model); !other.empty())
-    fail("{}: it was trained with {}", {file->path(), other});
+    fail("{}: was trained with {}", {file->path(), other});
   return std::move(*file);
 }
 

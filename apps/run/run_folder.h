@@ -32,10 +32,10 @@ struct RunRequest {
   TrainConfig config;
   NamedWeights named = {};  // the run or run file
 };
-// The keys of a run file and of the command line, then the model and tokenizer keys of init. The path can be empty. Errors: as for
-// load_config; init is unreadable.
+// Reads the keys of a run file and of the command line, with the model and tokenizer keys of init as defaults. The path can be empty.
+// Errors: as for load_config; init is unreadable.
 TrainConfig load_run_file(const std::string& path, const std::vector<std::string>& overrides = {});
-// From a run file, or from the config.yaml of a run by its folder or name. Errors: as for load_run_file.
+// Reads a run file, or the config.yaml of a run, given by its folder or name. Errors: as for load_run_file.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
 // The parts of a new run outside its config.
@@ -50,11 +50,11 @@ bool ended_early(const TrainConfig& config, const TrainState& state);  // true i
 
 class RunFolder {
  public:
-  // Continues from the newest valid checkpoint, if any. Nothing is written before begin(). Errors: the name has weights other than the
-  // last; the checkpoint has a different key, tokenizer or init, or more steps; no checkpoint is valid; a trained model has no checkpoints;
-  // a different process trains here.
+  // Continues from the newest valid checkpoint, if any. Nothing is written before begin(). Errors: the name selects weights other than the
+  // last; the checkpoint has a different key value, tokenizer or init, or more steps; no checkpoint is valid; a trained model has no
+  // checkpoints; a different process trains this run.
   static RunFolder to_train(const RunRequest& request);
-  // Read-only, with the named weights (find_weights). Errors: the folder does not exist; a file is missing or damaged.
+  // Opens a run read-only, with the named weights (find_weights). Errors: the folder does not exist; a file is missing or damaged.
   enum class Vocabulary { needed, optional };  // optional: for a model imported without a tokenizer
   static RunFolder open(const std::string& name, Vocabulary vocabulary = Vocabulary::needed);
 
@@ -71,15 +71,15 @@ class RunFolder {
   int64_t context(int64_t asked = 0) const;
   std::string context_note(int64_t context) const;  // " (trained with 64)" if training used a different context
 
-  // The last step, if training has ended and its model is saved. A damaged model is not saved; a warning on stderr names it.
+  // The last step, if training has ended and its model is saved. A damaged model file is treated as missing, with a warning on stderr.
   std::optional<int64_t> finished() const;
   // Loads the newest valid checkpoint into the model, the optimizer and this thread's random state. The schedule ends at the config's step,
   // else at the step in the checkpoint. Errors: tensors have the wrong shape; the text differs.
   TrainState resume(Model& model, Optimizer& optimizer, uint64_t text_hash) const;
-  // Writes the files of a new run, or the changed files. Errors, also of save and save_model: the path and the reason; the folder was
-  // replaced.
+  // Writes the files of a new run, or the changed files of an old one. Errors, also of save and save_model: a file cannot be written (with
+  // the reason); the folder was replaced.
   void begin(const RunParts& parts);
-  void save(Model& model, Optimizer& optimizer, const TrainState& state) const;  // a checkpoint; removes the older ones
+  void save(Model& model, Optimizer& optimizer, const TrainState& state) const;  // writes a checkpoint and removes older ones
   void save_model(Model& model, int64_t step) const;
   void note_failure(const std::string& where) const;  // "step 3"; empty before the first step
   void prune() const;                                 // removes checkpoints that a killed run left
@@ -87,7 +87,7 @@ class RunFolder {
   // The file of weights(), also during training. Errors: the checkpoint does not exist; the file is damaged; the weights do not match
   // config.yaml or tokenizer.json.
   SafetensorsFile open_weights() const;
-  // The model with these weights. Errors, also: tensors are missing, surplus or of the wrong shape, each named.
+  // The model with these weights. Errors: as for open_weights; tensors are missing, surplus or of the wrong shape (the message lists them).
   Model load_model(Device device, Dtype dtype = Dtype::f32) const;
 
  private:
@@ -100,7 +100,7 @@ class RunFolder {
   std::optional<SafetensorsFile> find_file() const;
 
   NamedWeights weights_;
-  std::optional<FolderLock> lock_ = {};  // if it trains
+  std::optional<FolderLock> lock_ = {};  // only for training
   TrainConfig config_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<std::string> labels_ = {};

@@ -54,7 +54,7 @@ void train(Options& options) {
   print(format_message("{}: {}, {} tokens", {options.out, tokenizer->name(), tokenizer->vocab_size()}));
 }
 
-// Calls use(ids, bytes) for each document, or each text of a format with answers, as train reads them.
+// Calls use(ids, bytes) for each document, or each text of a format with answers, as ricci train reads them.
 void for_each_ids(const Documents& documents, const Options& options, const Tokenizer& tokenizer,
     const std::function<void(std::span<const int64_t>, int64_t)>& use) {
   if (traits_of(documents.options.format).has_mask())
@@ -78,7 +78,7 @@ void for_each_ids(const Documents& documents, const Options& options, const Toke
 // ---- JSON lines. Other members of a line are ignored.
 constexpr JsonLimits kLineLimits = {.bytes = int64_t{1} << 30, .depth = 64, .values = int64_t{1} << 28};
 
-// The ids of a document. with_first: after the tokenizer's first token.
+// The ids of a document. `with_first`: preceded by the token that starts a text.
 std::vector<int64_t> ids_of(const Tokenizer& tokenizer, const std::string& text, bool with_first) {
   std::vector<int64_t> ids;
   if (const int64_t first = tokenizer.marks().first; with_first && first >= 0) ids.push_back(first);
@@ -87,10 +87,10 @@ std::vector<int64_t> ids_of(const Tokenizer& tokenizer, const std::string& text,
   return ids;
 }
 
-// {"text": "..."} to {"ids": [1, 2, 3]}
+// Converts {"text": "..."} to {"ids": [1, 2, 3]}.
 std::string encode_line(const Tokenizer& tokenizer, const std::string& line, bool with_first) {
   const auto text = as<std::string>(member(parse_json(line, "JSON", kLineLimits), "text"));
-  if (!text) fail("expected an object with a text \"text\"");
+  if (!text) fail("expected an object with a string \"text\"");
   return to_text({{"ids", ids_of(tokenizer, *text, with_first)}});
 }
 
@@ -134,14 +134,14 @@ void encode(Options& options) {
   if (!options.u16) std::puts("");
 }
 
-// Ids, separated by white space.
+// Parses ids separated by white space.
 std::vector<int64_t> parse_ids(const std::string& text) {
   std::vector<int64_t> ids;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
     const char* const end = word.data() + word.size();
     const auto [next, error] = std::from_chars(word.data(), end, ids.emplace_back());
-    if (error != std::errc() || next != end) fail("expected ids with blanks between them, got '{}'", {one_line(word, 20)});
+    if (error != std::errc() || next != end) fail("expected ids separated by blanks, got '{}'", {one_line(word, 20)});
   }
   return ids;
 }
@@ -153,7 +153,7 @@ void decode(Options& options) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-// {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}: 1 for scored tokens.
+// Converts {"messages": [...]} to {"ids": [1, 2, 3], "answers": [0, 1, 1]}, with 1 for scored tokens.
 void chat(Options& options) {
   const ChatEncoder encoder(open(options), chat_template(options.form));
   answer_lines([&](const std::string& line) {
@@ -175,7 +175,8 @@ void count(Options& options) {
 }
 
 void add_common(CLI::App& app, Options& options) {
-  app.add_flag("--lowercase", options.recipe.open.lowercase, "For the vocab.txt of an uncased model: lower case without accents");
+  app.add_flag(
+      "--lowercase", options.recipe.open.lowercase, "Convert texts to lower case without accents, for the vocab.txt of an uncased model");
   CLI::Option* const eos =
       app.add_option("--eos", options.eos, "Put <eos> after each line or document: none, line, document")->capture_default_str();
   app.add_option("--eos-piece", options.recipe.eos_piece, "The text of <eos>; by default the tokenizer's own end of text after documents")
@@ -204,13 +205,13 @@ void add_train(CLI::App& app, Options& options) {
   app.get_option("--lowercase")->needs(from);
 }
 
-// Error: an option does not apply to this kind of vocabulary.
+// Throws Error if an option does not apply to this kind of vocabulary.
 void check_training_options(const CLI::App& app, const Options& options) {
   if (!options.from.empty()) return;
   const TokenizerKind& kind = kind_of(options);
   for (const char* option : {"vocab", "min-count", "special", "split"})
     if (app.count(std::string("--") + option) && !reads_option(kind, option))
-      fail("--{}: --kind {} does not read it, only {}", {option, kind.name, list_of_tokenizers(option)});
+      fail("--{}: does not apply to --kind {}, only to {}", {option, kind.name, list_of_tokenizers(option)});
 }
 
 void add_options(CLI::App& app, Options& options) {
@@ -226,19 +227,19 @@ void add_options(CLI::App& app, Options& options) {
     added->callback([&options, command] { options.command = command; });
     return added;
   };
-  CLI::App* const encoding = add("encode", "Texts, or stdin, to ids on stdout", encode);
+  CLI::App* const encoding = add("encode", "Convert texts, or stdin, to ids on stdout", encode);
   CLI::Option* const texts =
       encoding->add_option("texts", options.text.paths, "Files or folders, as for train; by default a text on stdin");
-  CLI::Option* const u16 = encoding->add_flag("--u16", options.u16, "Ids as two bytes each, the lower first");
+  CLI::Option* const u16 = encoding->add_flag("--u16", options.u16, "Write ids as two bytes each, the lower byte first");
   encoding->add_flag("--special", options.special, "Begin with the token that the tokenizer puts before each text");
-  encoding->add_flag("--jsonl", options.json_lines, "Lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")
+  encoding->add_flag("--jsonl", options.json_lines, "Convert lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")
       ->excludes(u16)
       ->excludes(texts);
-  CLI::App* const decoding = add("decode", "Ids on stdin to text on stdout", decode);
-  decoding->add_flag("--jsonl", options.json_lines, "Lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
-  CLI::App* const talking = add("chat", "Lines {\"messages\": [...]} on stdin to ids, with 1 for each id that is scored", chat);
+  CLI::App* const decoding = add("decode", "Convert ids on stdin to text on stdout", decode);
+  decoding->add_flag("--jsonl", options.json_lines, "Convert lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
+  CLI::App* const talking = add("chat", "Convert lines {\"messages\": [...]} on stdin to ids, with 1 for each scored id", chat);
   keep_brackets(talking->add_option("--template", options.form, "chatml (default), llama3, or six strings, as in the key chat"));
-  CLI::App* const counting = add("count", "The number of tokens of texts", count);
+  CLI::App* const counting = add("count", "Count the tokens of texts", count);
   counting->add_option("texts", options.text.paths, "Files or folders, as for train")->required();
   for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text, false);
   for (CLI::App* each : {encoding, decoding, talking, counting}) {

@@ -6,7 +6,7 @@
 //   TrainStep train(model, optimizer, device, {.seed = 1, .clip = 1});
 //   for (int64_t step = 0; step < steps; ++step) train.run({batch(ids, step)}, step, schedule.rate(step, steps));
 // This program adds run files, texts, evaluation, run folders that continue after an interruption, and multiple processes. Ranks wait for
-// each other, so all call these functions after the same steps. train() opens, restores and closes; take_steps() is the loop.
+// each other, so all call the same functions after the same steps. train() opens, restores and closes the run; take_steps() is the loop.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -46,24 +46,25 @@ bool is_over(const TrainConfig& config, const TrainState& state) {
   return state.step >= config.steps || state.awaits_evaluation || ended_early(config, state);
 }
 
-// Error: a text of a run that continues is missing.
+// Throws Error if a text of a run that continues is missing.
 void check_texts(const TrainConfig& config) {
   for (const auto& [key, paths] : {std::pair("data", config.data), std::pair("validation", config.validation)})
     for (const std::string& path : paths)
       if (path != "embedded" && !look_for_data(path)) fail("{0}: {1} does not exist; {0}=PATH names the text if it was moved", {key, path});
 }
 
-// Error: no token of a sequence is scored.
+// Throws Error if no token of a sequence is scored.
 void check_scored(const TrainConfig& config, const Model& model) {
   const int64_t context = config.sequence_length();
   if (first_scored(model, context) == context)
-    fail("context: {} is too short: model.family: {} scores none of its tokens", {context, name_of(config.model.family)});
+    fail("context: {} is too short: a {} model scores none of its tokens", {context, name_of(config.model.family)});
 }
 
 // True if any rank was asked to end. All must leave the loop before the same step.
 bool end_requested(Ranks& ranks) { return ranks.sum_numbers({Interrupt::requested() ? 1.0 : 0.0})[0] > 0; }
 
-// Adds an evaluation after a step to its record and to the state. Error: the loss is not finite; `saved` is the last step saved.
+// Adds the evaluation after a step to the step's record and to the state. Error: the loss is not finite (the message gives `saved`, the
+// last step saved).
 void note_evaluation(const Evaluation& evaluation, Metrics& record, TrainState& state, int64_t saved) {
   if (!std::isfinite(evaluation.nats_per_token))
     fail("step {}: the validation loss is {}; the last step saved is {}", {state.step, evaluation.nats_per_token, saved});
@@ -97,13 +98,13 @@ double take_steps(Ranks& ranks, std::optional<RunFolder>& run, const TrainConfig
     ranks.barrier();
     saved = state.step;
   };
-  // The evaluation, the sample, the record and the checkpoint that are due.
+  // Makes the evaluation, the sample, the record and the checkpoint that are due.
   const auto after_step = [&](Metrics record) {
     const bool was_awaited = state.awaits_evaluation;
     const bool evaluates = was_awaited || state.step == config.steps || is_due(state.step, config.eval_every);
     if (evaluates) {
       const Evaluation evaluation = evaluate(model, validation, config.device, {}, ranks, Interrupt::requested);
-      state.awaits_evaluation = evaluation.was_stopped();  // the next start makes it
+      state.awaits_evaluation = evaluation.was_stopped();  // the next start repeats the evaluation
       if (!evaluation.was_stopped()) note_evaluation(evaluation, record, state, saved);
       if (run && !evaluation.was_stopped())
         progress->line(evaluation_line(record.step, record.train_loss.value_or(NAN), evaluation, unknown));

@@ -20,7 +20,7 @@ std::string without_mask() { return list_of_formats(&FormatTraits::is_documents,
 
 void visit_fields(SampleConfig& c, const Fields& all) {
   const Fields field = all.free_to_change();
-  field("tokens", c.tokens, "tokens to write (0: no sample, the default of classifier and coarse)").at_least(0).follows();
+  field("tokens", c.tokens, "tokens to write (0: no sample, the default for classifier and coarse models)").at_least(0).follows();
   field("every", c.every, "steps between samples (0: only after the last step)").at_least(0);
   field("prompt", c.prompt,
       "text to continue (default: a newline, the first question of data with answers, or with eos: document the start of a document)");
@@ -33,13 +33,13 @@ void visit_text_fields(TrainConfig& c, const Fields& field) {
       .decides()
       .may_change()
       .file(names_data_file);
-  field("validation", c.validation, "files or folders ([]: the end of data)").decides().may_change().file(names_data_file);
+  field("validation", c.validation, "files or folders ([]: the last part of data)").decides().may_change().file(names_data_file);
   const Fields splitting = field.when(c.validation.empty(), "validation: []");
-  splitting("train_fraction", c.train_fraction, "share of data for training; the rest is validation").within({0, 1, false, false});
-  static const std::string format_help = "of data and validation; " + describe_formats(&FormatTraits::lines) + " (" +
+  splitting("train_fraction", c.train_fraction, "share of data for training; the rest is for validation").within({0, 1, false, false});
+  static const std::string format_help = "format of data and validation; " + describe_formats(&FormatTraits::lines) + " (" +
                                          list_of_formats(&FormatTraits::has_suffix, " or ") + " if data is named so, else text)";
   field("format", c.format, format_help.c_str()).decides();
-  field("encoding", c.encoding, "of data and validation, unless they are shards (bytes: any file, unchanged)").may_change();
+  field("encoding", c.encoding, "encoding of data and validation, unless they are shards (bytes: any file, unchanged)").may_change();
   const Fields talking = field.when(is_chat(c) || has_chat(c), "init, or format: messages");
   talking("chat", c.chat,
       "chat template: chatml, llama3, or the strings start, system, user, assistant, end, answer, with {content} for a text; by default "
@@ -86,7 +86,7 @@ void visit_step_fields(TrainConfig& c, const Fields& all) {
   const Fields batch = all.group("batch");
   batch("batch", c.batch, "sequences computed together").at_least(1);
   batch("accumulation", c.accumulation, "batches per step; their gradients are added").at_least(1);
-  batch("recompute", c.recompute, "activations that the backward pass recomputes, for less memory and more time").may_change();
+  batch("recompute", c.recompute, "activations that the backward pass recomputes, to save memory at the cost of time").may_change();
   batch("batch_invariant", c.batch_invariant, "compute one sequence at a time, for equal bits with any division of a step into batches");
   batch("context", c.context, "tokens per sequence (null: model.ctx)").at_least(1);
   const Fields schedule = all.group("schedule");

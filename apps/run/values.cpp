@@ -21,12 +21,12 @@ template <class Number> bool parse_number(std::string_view text, Number& number)
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-// Each parse returns whether the node is a value of the type; type_name completes "expected ...".
+// Each parse returns whether the node is a value of the type; type_name() returns the words after "expected" in an error.
 bool parse(const YAML::Node& node, std::string& value) {
   if (node.IsScalar()) value = node.Scalar();
   return node.IsScalar();
 }
-// 2000, or 2e3 if a double represents every integer of this size exactly.
+// Parses 2000, or 2e3 if a double represents every integer of this size exactly.
 template <std::integral Integer> bool parse(const YAML::Node& node, Integer& value) {
   if (!node.IsScalar()) return false;
   if (parse_number(node.Scalar(), value)) return true;
@@ -43,7 +43,7 @@ bool parse(const YAML::Node& node, bool& value) {
   value = text == "true" || text == "True" || text == "TRUE";
   return value || text == "false" || text == "False" || text == "FALSE";
 }
-// 0:8 or [0, 8]
+// Parses 0:8 or [0, 8].
 bool parse(const YAML::Node& node, Range& range) {
   if (node.IsSequence()) return node.size() == 2 && parse(node[0], range.lo) && parse(node[1], range.hi);
   const std::string_view text = node.IsScalar() ? std::string_view(node.Scalar()) : "", lo = text.substr(0, text.find(':'));
@@ -61,7 +61,7 @@ template <class T> bool parse(const YAML::Node& node, std::vector<T>& values) {
     if (!parse(each, values.emplace_back())) return false;
   return true;
 }
-// "0:8, 8:256", or a list
+// Parses "0:8, 8:256", or a list.
 bool parse(const YAML::Node& node, std::vector<Range>& ranges) {
   if (!node.IsScalar()) return parse<Range>(node, ranges);
   ranges.clear();
@@ -72,7 +72,7 @@ bool parse(const YAML::Node& node, std::vector<Range>& ranges) {
   }
   return true;
 }
-// {tok: 0.1, blocks.*.mixer: 0.5}
+// Parses {tok: 0.1, blocks.*.mixer: 0.5}.
 bool parse(const YAML::Node& node, NamedNumbers& numbers) {
   numbers.clear();
   if (node.IsNull()) return true;

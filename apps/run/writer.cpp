@@ -16,7 +16,7 @@ struct Writing {
   StopStrings stops;
   Written written = {};
 
-  // Adds the certain part of the piece, and returns it.
+  // Adds the part of `piece` that is certain, and returns this part.
   std::string add(const std::string& piece, bool is_last = false) {
     const std::string text = stops.next(piece) + (is_last ? stops.end() : "");
     written.text += text;

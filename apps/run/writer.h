@@ -18,19 +18,19 @@ namespace ricci::apps {
 // The text with \n, \t, \" and \\ replaced by their characters. Error, with the option: an escape is unknown.
 std::string unescape(std::string_view text, const char* option);
 
-// All of a file, or stdin for "-", as UTF-8, with line ends as in training texts.
+// Reads a file, or stdin for "-", as UTF-8, with line ends as in training texts.
 std::string read_decoded(const std::string& file, Encoding encoding);
 
 // A model's text for printing. On a terminal, control characters other than line ends and tabs become blanks.
 std::string for_stdout(const std::string& text);
 
-// A prompt: the file's contents, or the option's value with its escapes; "-" is stdin. Files are UTF-8, unless the run reads bytes.
+// A prompt: the file's contents, or the option's value with its escapes; "-" is stdin. Files are UTF-8 unless the run's encoding is bytes.
 std::string given_text(const std::string& text, const std::string& file, const char* option, Encoding encoding);
 
 // Calls use(line) for each line of stdin that is not empty. At a terminal a prompt asks for the line.
 void for_each_typed_line(const std::function<void(const std::string& line)>& use);
 
-// Writes answer(line) to stdout for each non-blank line of stdin, before it reads the next line. A line with an error gets
+// Writes answer(line) to stdout for each non-blank line of stdin, before it reads the next line. A line with an error is answered by
 // {"error": "line 2: ..."}, and the first error is thrown after the last line. Error: stdin or stdout fails.
 void answer_lines(const std::function<std::string(const std::string& line)>& answer);
 
@@ -46,7 +46,7 @@ class StopStrings {
       if (each.empty()) fail("stop string: is empty");
   }
 
-  // The text that can be shown after this part.
+  // Adds a part, and returns the text that can now be shown.
   std::string next(std::string_view piece) {
     for (const char byte : piece) {  // the result does not depend on the division into parts
       if (found_) break;
@@ -66,7 +66,7 @@ class StopStrings {
     held_.erase(0, text.size());
     return text;
   }
-  // The text that was held back, after the last part.
+  // Returns the text that is still held back after the last part.
   std::string end() { return std::exchange(held_, {}); }
   bool found() const { return found_; }
 
@@ -77,7 +77,7 @@ class StopStrings {
 };
 
 struct WritingOptions {
-  int64_t tokens = 200;            // per text, at most
+  int64_t tokens = 200;            // the most per text
   int64_t samples = 1;             // texts written together
   std::vector<std::string> stops;  // a text ends before the first of them
   Sampling sampling;
@@ -86,11 +86,11 @@ struct WritingOptions {
 struct Written {
   std::string text = {};          // after the prompt
   bool stopped = false;           // by a stop string, or by a token that ends texts; the text contains neither
-  std::vector<int64_t> ids = {};  // for the tokens
+  std::vector<int64_t> ids = {};  // the tokens of `text`
 };
 
-// Continues each text until `ends` is true of a token, a stop string appears, or options.tokens tokens are written. state:
-// Tokenizer::state_after the ids of the prompt. `show` gets each part of the first text as soon as it is certain.
+// Continues each text until `ends` is true of a token, a stop string appears, or options.tokens tokens are written. `state`:
+// Tokenizer::state_after for the ids of the prompt. `show` gets each part of the first text as soon as it is certain.
 std::vector<Written> continue_texts(Continuation& texts, const DecodeState& state, const Tokenizer& tokenizer,
     const WritingOptions& options, const std::function<bool(int64_t token)>& ends,
     const std::function<void(const std::string& piece)>& show);

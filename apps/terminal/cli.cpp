@@ -34,7 +34,7 @@ constexpr const char* kCompiler = "clang++ " __clang_version__;
 constexpr const char* kCompiler = "g++ " __VERSION__;
 #endif
 
-// Error: leading zeros. CLI11 would read 010 as 8.
+// Checks an integer. Leading zeros are an error: CLI11 would read 010 as 8.
 template <class Integer> std::string check_integer(const std::string& text, Integer least, Integer most, const char* which) {
   const size_t digits = text.starts_with('-');
   Integer value = 0;
@@ -68,7 +68,7 @@ class Layout : public CLI::Formatter {
   }
 };
 
-// Error: --name= has no value, for example from an empty script variable. CLI11 would read the next word as the value.
+// Throws an error if --name= has no value, for example from an empty script variable. CLI11 would read the next word as the value.
 void check_values(const CLI::App& app, int argc, const char* const* argv) {
   if (app.get_allow_extras() || app.get_prefix_command()) return;
   for (int i = 1; i < argc && std::string(argv[i]) != "--"; ++i)
@@ -76,7 +76,7 @@ void check_values(const CLI::App& app, int argc, const char* const* argv) {
       throw CLI::ValidationError(word, "the value is missing");
 }
 
-// Names the nearest known word for an unknown one. CLI11 would list all unknown words in reverse.
+// Explains a usage error, with the nearest known word for an unknown one. CLI11 would list all unknown words in reverse.
 std::string explain(const CLI::App& app, const CLI::Error& mistake) {
   std::vector<std::string> options, others, commands;
   for (const std::string& word : app.remaining(true)) (word.size() > 1 && word[0] == '-' ? options : others).push_back(word);
@@ -97,7 +97,7 @@ int report(const AppText& text, const std::string& message, int exit_code) {
   return exit_code;
 }
 
-// Reports that memory ran out in a destructor or before main. Throwing again would need memory.
+// Reports that memory ran out in a destructor or before main. An exception would need memory.
 const std::terminate_handler otherwise = std::set_terminate([] {
   if (const std::type_info* const thrown = abi::__cxa_current_exception_type(); thrown && *thrown == typeid(std::bad_alloc)) {
     std::fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
@@ -144,7 +144,7 @@ std::optional<int> parse_arguments(
   } catch (const CLI::Success& request) {  // --help, --version
     return finish_output(text, app.exit(request));
   } catch (const CLI::Error& mistake) {
-    if (find_launcher().rank > 0) {  // rank 0 prints the line; the launcher would kill it at the end of this one
+    if (find_launcher().rank > 0) {  // rank 0 prints the line; if this rank ended first, the launcher would kill rank 0
       sleep(2);
       return 2;
     }

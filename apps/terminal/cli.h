@@ -30,13 +30,13 @@ struct AppText {
 // Declares the options (setup), parses them, calls run and returns the exit code:
 //   0   after --help and --version
 //   1   after an exception, or if the result cannot be printed, with "NAME: message" on stderr
-//   2   after a usage error, with a line that names it
+//   2   after a usage error, with a line about it on stderr
 //   or the result of run.
-// If one rank throws, all ranks end. The others would wait for it forever.
+// If one rank throws, all ranks end. The other ranks would wait for it forever.
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& run);
 
-// A command of `ricci`: declare() declares its options, and returns the function that runs it with them.
+// A command of `ricci`: declare() declares its options, and returns the function that runs the command with them.
 struct Command {
   AppText text;  // its name is "ricci train"
   std::function<int()> (*declare)(CLI::App&);
@@ -54,7 +54,7 @@ template <class Options, auto add_options, auto run> std::function<int()> with_o
 std::optional<int> parse_arguments(
     CLI::App& app, int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup);
 
-// One line of at most 1,000 bytes, without control characters (they could move the cursor).
+// The message as one line of at most 1,000 bytes, without control characters (they could move the cursor).
 std::string printable(const std::string& message);
 
 // "ricci 0.3.0, commit 1a2b3c4d5e, g++ 12.2.0". The commit ends with + if files differed from it, and is unknown outside a git checkout.
@@ -73,7 +73,7 @@ std::string at_least_one(const std::string& text);
 std::string at_least_zero(const std::string& text);
 std::string thread_number(const std::string& text);
 
-// For an option with a list of texts: CLI11 would split the text [a,b] into two.
+// Keeps the brackets in an option with a list of texts: CLI11 would split the text [a,b] into two.
 void keep_brackets(CLI::Option* texts);
 
 // Declares an option for each member that the struct's visit_fields lists: --top-k for top_k, with its description and its bound of 0

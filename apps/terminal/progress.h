@@ -15,7 +15,7 @@ struct ProgressOptions {
   const char* unit = "step";
   int64_t first_step = 0;  // the first of this process, after a resume
   std::FILE* out = stdout;
-  std::optional<bool> terminal = {};  // by default detected, and so is the width in columns
+  std::optional<bool> terminal = {};  // detected by default, like the width in columns
   std::optional<int> width = {};
   std::function<double()> seconds = {};  // the clock
 };

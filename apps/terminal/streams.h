@@ -21,21 +21,22 @@
 
 namespace ricci::apps {
 
-// The signals that ask a program to end. mpirun forwards SIGUSR1 to all ranks. After the other signals it kills them before they save.
+// The signals that ask a program to end. mpirun forwards SIGUSR1 to all ranks. After the other signals, it kills the ranks before they can
+// save.
 inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-// Notes the first of these signals while it lives: a training run finishes its step, saves and ends. A second SIGINT, SIGTERM or SIGHUP
-// ends the program immediately. Launchers can send SIGUSR1 twice, so it only asks. SIGHUP stays ignored if it was, as under nohup. A
-// call that waits in the system, such as a write to a full pipe, returns with EINTR.
+// Notes the first of these signals during its lifetime: a training run finishes its step, saves and ends. A second SIGINT, SIGTERM or
+// SIGHUP ends the program immediately. Launchers can send SIGUSR1 twice, so it never ends the program immediately. SIGHUP stays ignored if
+// it was ignored before, as under nohup. A blocked system call, such as a write to a full pipe, returns with EINTR.
 class Interrupt {
  public:
-  // `answers`: Ctrl-C on a terminal prints a line. compare leaves that to its child.
+  // `answers`: Ctrl-C on a terminal prints a line. ricci compare leaves this to its child.
   explicit Interrupt(bool answers = true) {
     signal_ = 0;
     answers_ = answers;
     struct sigaction action = {};
     action.sa_handler = handle;
-    for (const int signal : kEndingSignals) ::sigaddset(&action.sa_mask, signal);  // waits, and becomes the second signal
+    for (const int signal : kEndingSignals) ::sigaddset(&action.sa_mask, signal);  // a further signal waits, then acts as the second one
     for (size_t i = 0; i < kEndingSignals.size(); ++i) {
       ::sigaction(kEndingSignals[i], nullptr, &old_[i]);
       if (kEndingSignals[i] != SIGHUP || old_[i].sa_handler != SIG_IGN) ::sigaction(kEndingSignals[i], &action, nullptr);
@@ -47,7 +48,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
 
   static bool requested() { return signal_ != 0; }
-  // True if the request is more than a second old. A longer step is abandoned.
+  // True if the request is more than a second old. A step that still runs is then abandoned.
   static bool is_overdue() { return requested() && seconds_now() > requested_at_ + 1; }
   // 130 after Ctrl-C, 143 after SIGTERM, as shells report a signal; 143 also if only a different rank got the signal.
   static int exit_code() { return 128 + (requested() ? signal_.load() : SIGTERM); }
@@ -75,14 +76,14 @@ class Interrupt {
   std::array<struct sigaction, kEndingSignals.size()> old_ = {};
 };
 
-// True if a bar can be drawn there. mpirun gives its processes a terminal even if it writes their output to a file.
+// True if a progress bar can be drawn on this descriptor. mpirun gives its processes a terminal even if it writes their output to a file.
 inline bool is_terminal(int descriptor) {
   const char* const kind = std::getenv("TERM");
   const Launcher launcher = find_launcher();
   return ::isatty(descriptor) == 1 && kind && std::string_view(kind) != "dumb" && launcher.count == 1 && launcher.name != "mpirun";
 }
 
-// Reads and counts a line, without its end (\n or \r\n) and without an initial byte order mark. Returns false at the end.
+// Reads and counts a line, without its end (\n or \r\n) and without an initial byte order mark. Returns false at the end of the stream.
 inline bool next_line(std::istream& lines, std::string& line, int64_t& number) {
   if (!std::getline(lines, line)) return false;
   if (number++ == 0 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);

@@ -31,8 +31,8 @@ struct Column {
   std::string key = {};           // the member of the row's JSON object; "ms.median" is a member of "ms"; JSON omits a column without a key
   std::string format = {};        // for numbers in text: "{:.3f}"; "," gives 1,234,567; "bytes" gives 1.21 MiB; by default all digits
   double factor = 1;              // for numbers in text: 1e-9 prints FLOP as GFLOP
-  bool left = false;              // aligns it to the left in text, for names
-  const char* missing = "-";      // null in text; JSON omits the member
+  bool left = false;              // aligns the column to the left in text, as for names
+  const char* missing = "-";      // shown for null in text; JSON omits the member
   std::vector<Json> values = {};  // one for each row
 };
 
@@ -54,7 +54,7 @@ struct ResultTable {
 // The headings, then the rows as text.
 using Cells = std::vector<std::string>;
 std::vector<Cells> cells_of(const ResultTable& table);
-// Columns are as wide as their widest cell; those beyond 80 columns are printed below the others. Ends without a line end.
+// Columns are as wide as their widest cell; columns beyond 80 characters are printed below the others. Ends without a line end.
 std::string text_of(const ResultTable& table);
 Json json_of(const ResultTable& table);  // a list with an object for each row
 

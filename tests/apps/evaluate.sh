@@ -170,7 +170,7 @@ wrong 'one choice' 'has 1 choice, expected 2 or more$' '{"context": "a", "choice
 wrong 'an answer that is not there' 'the answer is not one of the 2 choices$' '{"context": "a", "choices": ["b", "c"], "answer": 2}'
 wrong 'a hidden answer' 'the answer is not one of the 2 choices$' '{"goal": "a", "sol1": "b", "sol2": "c", "label": -1}'
 wrong 'an answer key without a choice' 'the answer is not one of the 2 choices$' '{"question": "a", "choices": {"text": ["b", "c"], "label": ["A", "B"]}, "answerKey": "C"}'
-wrong 'an empty context and no token that starts a text' 'the context has no tokens, and the byte tokenizer has none that starts a text$' '{"context": " ", "choices": ["b", "c"], "answer": 0}'
+wrong 'an empty context and no token that starts a text' 'the context has no tokens, and the byte tokenizer has no token that starts a text$' '{"context": " ", "choices": ["b", "c"], "answer": 0}'
 wrong 'a choice that is longer than the context' "the choice 'bbbbbbbbbbbbbbbbbbbb' has 21 tokens after the context, expected 1 \.\. 16$" '{"context": "a", "choices": ["bbbbbbbbbbbbbbbbbbbb", "c"], "answer": 0}'
 echo >empty.jsonl
 refuse 'no question' 1 'empty\.jsonl: has no questions$' eval runs/bytes --choices empty.jsonl
@@ -207,7 +207,7 @@ refuse 'positions of cells' 1 '--from: runs/coarse scores cells, not positions' 
 prints 'a text whose last window ends early, without its padding' '^score\.txt: 28 tokens, context 13' eval runs/coarse --data score.txt --context 13
 refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells, and overlapping windows would score them twice' eval runs/coarse --data score.txt --stride 8
 refuse 'a context of one cell' 1 'evaluation: none of [0-9]+ targets is scored' eval runs/coarse --data score.txt --context 7
-refuse 'a training on contexts of one cell' 1 'context: 7 is too short: model\.family: coarse scores none of its tokens' train tiny.yaml name=bad model.scale=4 "${coarse[@]}" context=7
+refuse 'a training on contexts of one cell' 1 'context: 7 is too short: a coarse model scores none of its tokens' train tiny.yaml name=bad model.scale=4 "${coarse[@]}" context=7
 refuse 'pairs, of which it knows no order' 1 'format: pairs, but model\.family: coarse writes no text' train tiny.yaml name=bad "${pairs[@]}" "${coarse[@]}"
 
 finish

@@ -74,8 +74,8 @@ from_stdin '\xef\xbb\xbf{"prompt": "the"}\r\n\r\n  \n{"prompt": "fox", "id": 3}\
 is 'a line for each prompt' $'{"prompt":"the"\n{"prompt":"fox"' grep -oE '^\{"prompt":"[a-z]+"' out
 is 'with tokens and end' 2 grep -c '"tokens":30,"end":"length"}$' out
 from_stdin '{"prompt": "the"}\n\n{"text": "fox"}\n' "${greedy[@]}" --jsonl
-verdict 'a line without a prompt is refused' "$([ $? = 1 ] && diff err - <<<'ricci generate: line 3: expected an object with a text "prompt"')"
-is 'and each line is answered' $'{"prompt":"the"\n{"error":"line 3: expected an object with a text \\"prompt\\""}' sed 's/,.*//' out
+verdict 'a line without a prompt is refused' "$([ $? = 1 ] && diff err - <<<'ricci generate: line 3: expected an object with a string "prompt"')"
+is 'and each line is answered' $'{"prompt":"the"\n{"error":"line 3: expected an object with a string \\"prompt\\""}' sed 's/,.*//' out
 from_stdin '{"prompt": "the"}\n{"prompt": "\xe2\x82\xac"}\n{"prompt": "fox"}\n' "${greedy[@]}" --jsonl
 verdict 'an unknown character fails only its line' "$([ $? = 1 ] && grep -q '^ricci generate: line 2: char tokenizer: ' err && [ "$(grep -c '"prompt":' out)" = 2 ] || cat out err)"
 # ---- Samples while a model is trained

@@ -112,9 +112,9 @@ cd .. || exit 1
 prints 'keys with two dashes' 'saved after 5 steps' train tiny.yaml --name=dashes --steps=5 --model.d=8
 refuse 'a value behind a blank' 2 'not expected: --steps; keys of a run file are written as steps=VALUE' train tiny.yaml --steps 5
 head -c 300000 /dev/zero | tr '\0' 'a' >large.txt
-for text in large text; do refuse "$text.txt as run file" 1 "$text\.txt is read as a run file, data=$text\.txt trains on it as a text" train $text.txt; done
+for text in large text; do refuse "$text.txt as run file" 1 "\($text\.txt is read as a run file; to train on it as a text, use data=$text\.txt\)" train $text.txt; done
 : >empty.txt
-refuse 'an empty text as run file' 1 'empty\.txt: holds no keys; empty\.txt is read as a run file' train empty.txt
+refuse 'an empty text as run file' 1 'empty\.txt: contains no keys \(empty\.txt is read as a run file;' train empty.txt
 accept 'two dashes alone' train -- tiny.yaml name=alone
 refuse 'without anything it says what can be given' 2 'nothing to train; give a text \(data=my\.txt name=mine\) or a run file \(run\.yaml\) \(--help' train
 holds 'and makes no run' [ ! -e runs/run ]

@@ -137,7 +137,7 @@ for format in messages pairs; do
     is 'finds the same answers' "${found:=$(sed '1s/^[^:]*//' out)}" sed '1s/^[^:]*//' out
   done
   unset found
-  refuse 'as a text' 1 "format: text, but only the answers in $format are scored; the formats messages and pairs learn from answers" train tiny.yaml data=$format validation=$format
+  refuse 'as a text' 1 "format: text, but only the answers in $format are scored; expected messages or pairs" train tiny.yaml data=$format validation=$format
 done
 refuse 'tokens without a mask' 1 'format: pairs, but whole has no answers; ricci prepare --format pairs makes shards with answers' train tiny.yaml data=whole validation=whole format=pairs tokenizer=byte
 refuse 'another template in the same folder' 1 'messages: contains shards with different inputs, settings or tokenizer' \
@@ -158,7 +158,7 @@ perl -e 'print pack("l<256", 20240520, 1, 400), pack("S<400", map { 97 + $_ % 26
 accept 'shards of another program' train tiny.yaml name=foreign data=foreign.bin validation=foreign.bin tokenizer=byte
 for words in 'eos: line' 'format: jsonl'; do
   for data in foreign.bin whole; do
-    refuse "a key that means nothing for tokens ($words, $data)" 1 "$words, but .*$data holds tokens already; set --${words%%:*} in ricci prepare" \
+    refuse "a key that means nothing for tokens ($words, $data)" 1 "$words, but .*$data already contains tokens; set --${words%%:*} in ricci prepare" \
       train tiny.yaml data=$data tokenizer=whole/tokenizer.json "${words/: /=}"
   done
 done

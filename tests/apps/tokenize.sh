@@ -77,7 +77,7 @@ for kind in char byte word bpe; do
     if run tokenize train text.txt --kind $kind $given $option -o other.json; then
       verdict "$kind $option: another vocabulary" "$(! cmp -s kind.json other.json || echo 'the same')"
     else
-      verdict "$kind $option: an error" "$(grep -qE "^ricci tokenize: ${option% *}: --kind $kind does not read it, only [a-z, ]+$" err || echo 'expected a line that says so')"
+      verdict "$kind $option: an error" "$(grep -qE "^ricci tokenize: ${option% *}: does not apply to --kind $kind, only to [a-z, ]+$" err || echo 'expected a line that says so')"
     fi
   done
 done
@@ -127,9 +127,9 @@ accept 'characters' tokenize train text.txt --kind char -o char.json
 refuse_input 'a character outside of the vocabulary' '{"text": "t"}\n{"text": "\xe2\x82\xac"}\n{"text": "e"}\n' 'line 2: char tokenizer: ' encode --tokenizer char.json --jsonl
 is 'fails only its line' '3 1' eval 'echo $(grep -c "" out) $(grep -c "^{\"error\":\"line 2: char tokenizer: " out)'
 refuse_input 'a value of Python' '{"text": NaN}\n' "line 1: JSON: not JSON: fault at byte 10 of 13; JSON has no NaN" encode --tokenizer "$small/gpt2.json" --jsonl
-refuse_input 'no text' '{"words": "a"}\n' 'line 1: expected an object with a text "text"' encode --tokenizer "$small/gpt2.json" --jsonl
+refuse_input 'no text' '{"words": "a"}\n' 'line 1: expected an object with a string "text"' encode --tokenizer "$small/gpt2.json" --jsonl
 refuse_input 'an id that is none' '{"ids": [1, 600]}\n' 'line 1: bpe tokenizer: id 600 at index 1 is outside the vocabulary of 600' decode --tokenizer "$small/gpt2.json" --jsonl
-refuse_input 'ids that are none' '1 two' "expected ids with blanks between them, got 'two'" decode --tokenizer "$small/gpt2.json"
+refuse_input 'ids that are none' '1 two' "expected ids separated by blanks, got 'two'" decode --tokenizer "$small/gpt2.json"
 
 # ---- Runs
 for kind in char byte word 'word eos=line' 'bpe model.vocab=290' "$folder/wordpiece.json" "$folder/vocab.txt" "$small/llama3.json"; do

@@ -137,7 +137,7 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
   }
   CHECK(test::bounded_error([&] {
     open_corpus(load_config<TrainConfig>("", {data, file, "eos=document"}));
-  }).ends_with("holds tokens already; set --eos in ricci prepare"));
+  }).ends_with("already contains tokens; set --eos in ricci prepare"));
   const auto ended = std::make_shared<CharTokenizer>("ab", "<eos>");
   const std::string unended = prepare("open", ended).substr(5), closed = prepare("closed", with_eos(ended, Eos::document)).substr(5);
   CHECK(test::bounded_error([&] { open_corpus(load_config<TrainConfig>("", {"data=[" + unended + ", " + closed + "]"})); }) ==

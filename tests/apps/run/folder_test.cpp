@@ -68,8 +68,8 @@ TEST_CASE("a run folder: one training at a time, and a start that comes to nothi
   RunFolder first = start(), second = start();
   const CharTokenizer tokenizer(kLetters);
   first.begin({&tokenizer});
-  CHECK(error_of([&] { second.begin({&tokenizer}); }) == scratch / "a" + ": another ricci train is at work in it");
-  CHECK(error_of(start) == scratch / "a" + ": another ricci train is at work in it");
+  CHECK(error_of([&] { second.begin({&tokenizer}); }) == scratch / "a" + ": a different ricci train process is using it");
+  CHECK(error_of(start) == scratch / "a" + ": a different ricci train process is using it");
 }
 
 TEST_CASE("a run folder: config.yaml has the keys that were given, and none that follow from them") {

@@ -166,7 +166,7 @@ edited() {
   [ -z "$3" ] || refuse "a checkpoint after $2" 1 "runs/edited/checkpoints/step-00000004\.safetensors: $3" eval runs/edited@4
   refuse "a training after $2" 1 "runs/edited: holds a run with $4" train runs/edited steps=12
 }
-was='it was trained with'
+was='was trained with'
 edited config.yaml 's/heads: 2/heads: 4/' "$was model\.heads: 2, not 4" 'model\.heads: 2, not 4'
 edited config.yaml '$acontext: 8' "$was context: 16, not 8" 'context: 16, not 8'
 edited config.yaml '$aseed: 1' '' 'seed: 1337, not 1'
@@ -176,7 +176,7 @@ rm -rf runs/edited
 # ---- A run of an older version is an error in every program, and is listed
 cp -r kept runs/older && sed -i '1s/ricci [0-9.]*/ricci 0.2.0/' runs/older/config.yaml
 cp -r runs/older before
-older='older/config\.yaml: made by ricci 0\.2\.0; this version reads runs from 0\.3\.0 on$'
+older='older/config\.yaml: was made by ricci 0\.2\.0; this version reads runs of 0\.3\.0 or later$'
 for command in 'train runs/older' 'train older steps=20' 'train runs/older/config.yaml name=again' 'train init=older name=again' \
   'train init=runs/older/model.safetensors name=again' 'eval runs/older' 'generate older --prompt the' 'plan runs/older/config.yaml' \
   'convert export runs/older exported' 'inspect runs/older'; do
@@ -184,7 +184,7 @@ for command in 'train runs/older' 'train older steps=20' 'train runs/older/confi
 done
 verdict 'it is unchanged' "$(diff -r before runs/older 2>&1; ls -d runs/again exported 2>/dev/null)"
 accept 'the list of runs' runs
-verdict 'has it, with a note' "$(grep -q '^older ' out && grep -q '^runs/older/config.yaml: made by ricci 0.2.0;' out || echo no)"
+verdict 'has it, with a note' "$(grep -q '^older ' out && grep -q '^runs/older/config.yaml: was made by ricci 0.2.0;' out || echo no)"
 rm -rf runs/older
 
 # ---- Checkpoints that a killed run left, and lost records

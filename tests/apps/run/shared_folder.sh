@@ -19,7 +19,7 @@ for pid in $pids; do
   if [ $code = 0 ]; then
     grep -q '^saved after 30 steps' "out.$number" && trained=$((trained + 1))
   else
-    grep -qE 'runs/many: another ricci train is at work in it$' "err.$number" || faults+=" $(cat "err.$number")"
+    grep -qE 'runs/many: a different ricci train process is using it$' "err.$number" || faults+=" $(cat "err.$number")"
   fi
 done
 verdict 'four starts at once: the others are told' "$faults"

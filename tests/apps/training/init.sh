@@ -134,11 +134,11 @@ refuse 'a text outside of the vocabulary' 1 "'F' \(U\+0046\) at byte 16" train n
 accept 'another vocabulary' tokenize train other.txt --kind char -o other.json
 accept 'a start with it' train next.yaml name=vocabulary data=other.txt tokenizer=other.json
 verdict 'its common tokens keep their rows' "$(starts "$first; tok.weight: 36 of 40 rows")"
-refuse 'a file of another tokenizer' 1 'alone\.safetensors: was trained with a different tokenizer than this run.s; tokenizer=char samples the rows of its tokens' train next.yaml name=bad init=alone.safetensors data=same_size.txt
+refuse 'a file of another tokenizer' 1 'alone\.safetensors: was trained with a different tokenizer than this run.s; with tokenizer=char, the rows of its tokens are sampled' train next.yaml name=bad init=alone.safetensors data=same_size.txt
 accept 'which was meant' train next.yaml name=drawn init=alone.safetensors data=same_size.txt tokenizer=char
 verdict 'they are sampled' "$(starts "alone.safetensors; tok.weight: 0 of 38 rows")"
 accept 'a run of words' train tiny.yaml name=words tokenizer=word steps=1
-refuse 'an end of lines, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos: none, not line; tokenizer=FILE names one with that end' train next.yaml name=bad init=runs/words eos=line
+refuse 'an end of lines, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos: none, expected line; choose a tokenizer with that end by tokenizer=FILE' train next.yaml name=bad init=runs/words eos=line
 
 # ---- Frozen parameters
 accept 'frozen parameters' train tiny.yaml name=frozen steps=3 'freeze=[tok, pos, blocks.*.ln1, blocks.0.fc.weight]' checkpoint_every=1
