@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Makes an archive of the CPU-only programs. It runs without installation on x86-64 with Debian 12, Ubuntu 22.04 or later.
-# Must be run on Debian 12.
+# Makes an archive of the CPU-only programs, to run without installation on x86-64 with Debian 12, Ubuntu 22.04 or later.
+# This script must be run on Debian 12.
 #   package.sh [FOLDER [option of cmake ...]]      builds in FOLDER; in build-package if none is given
-# Writes FOLDER/ricci-VERSION-linux-x86_64.tar.gz with all libraries except the C and C++ libraries of the system. Error: a file needs later
-# ones than those of Ubuntu 22.04.
+# Writes FOLDER/ricci-VERSION-linux-x86_64.tar.gz with all libraries except the C and C++ libraries of the system. Error: a file needs
+# later versions of these two than Ubuntu 22.04 has.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
 export LC_ALL=C
@@ -14,7 +14,7 @@ apps/install_packages.sh libbz2-dev liblzma-dev liblz4-dev libzstd-dev binutils
 
 # ---- A static libarchive (the shared one needs a later C library)
 # Debian compiles static libraries for programs. In a shared library they can use functions of the C library but none of its variables, so
-# libbz2 gets its own variables for stderr and the like.
+# libbz2 gets its own variables for stdin, stdout and stderr.
 found() { g++ -print-file-name="$1"; }
 static=("$(found libarchive.a)" "$(found libbz2.a)" "$(found liblzma.a)" "$(found liblz4.a)" "$(found libzstd.a)" "$(found libz.a)")
 bzip2=$build/static/libbz2.a

@@ -17,7 +17,7 @@ using namespace ricci::apps;
 
 namespace {
 
-// In the order of the overview.
+// The commands, in the order of the overview.
 struct Entry {
   const char* task;
   const Command& command;

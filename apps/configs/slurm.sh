@@ -1,7 +1,7 @@
 #!/bin/bash
-# Training on 8 machines of 8 GPUs under Slurm: sbatch slurm.sh. Five minutes before its time is over, the job saves and returns to the
+# Trains on 8 machines with 8 GPUs each under Slurm: sbatch slurm.sh. Five minutes before its time is over, the job saves and returns to the
 # queue. It also returns after a failure, at most 20 times. With fewer machines, the script continues with a smaller --nodes. The exit code
-# is the one of the run, 0 only after the last step, so jobs with --dependency=afterok wait for a finished model.
+# is the run's, and 0 only after the last step, so jobs with --dependency=afterok wait for a finished model.
 #SBATCH --job-name=gpt2 --nodes=8 --ntasks-per-node=8 --gpus-per-node=8 --cpus-per-task=12 --time=24:00:00
 #SBATCH --requeue --open-mode=append --signal=B:USR1@300
 export OMPI_MCA_btl_tcp_if_include=ib0 NCCL_SOCKET_IFNAME=ib0 # the network, if there are multiple

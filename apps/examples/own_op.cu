@@ -1,6 +1,6 @@
-// Your own op: unit_rows divides each row of x by its length, in f32 and f64. With <a, b> for the sum of the products:
+// Your own op: unit_rows divides each row of x by its length, in f32 and f64. <a, b> is the sum of the products of elements:
 //   y_rc = x_rc / |x_r|,   dx_rc = (dy_rc - y_rc <dy_r, y_r>) / |x_r|
-//   bytes   8 N for N numbers in f32, 12 N backward. Each kernel reads its rows twice, the second time from the cache
+//   bytes   for N numbers in f32, 8 N forward and 12 N backward. Each kernel reads its rows twice, the second time from the cache
 // The C++ compiler compiles this file, with its kernels, for the emulator, so they can be tested without a GPU. If nvcc is available,
 // it compiles the file again, only for the kernels.
 #include <ricci/kernels.h>
@@ -8,7 +8,7 @@
 
 using namespace ricci;
 
-// ---- The GPU's kernels: a block of threads to a row. Each thread sums some of the products; block_reduce sums those sums over the block.
+// ---- The GPU's kernels: one block of threads per row. Each thread sums some of the products; block_reduce sums those sums over the block.
 template <class T> struct UnitRow {
   static constexpr int kThreads = 128;
   int64_t width;
@@ -65,7 +65,7 @@ template <class T> void on_cpu(const UnitRowBackward<T>& row, int64_t r) {
   for (int64_t c = 0; c < row.width; ++c) row.dx_rc[first + c] = (row.dy_rc[first + c] - row.y_rc[first + c] * along) / row.length_r[r];
 }
 
-// On the CPU in chunks of 16 rows, shared by the threads; else as a kernel with a block per row.
+// Runs on the CPU in chunks of 16 rows, shared by the threads; on a GPU as a kernel with one block per row.
 template <class Kernel> void run(const char* name, Device device, int64_t rows, const Kernel& kernel) {
   if (device != Device::cpu) return launch(name, device, {rows, Kernel::kThreads}, kernel);
   parallel_for(rows, 16, [&](int64_t begin, int64_t end) {

@@ -1,7 +1,7 @@
 // Sequences of letters and the same letters in order, for the run file apps/configs/metaformer/sorter_metric.yaml.
 //   sorter FOLDER [--symbols 3] [--length 11] [--rows 100000] [--held-out 1024] [--seed 1]
 // FOLDER/train.jsonl and FOLDER/held_out.jsonl have lines such as {"prompt": "cab", "answer": "abc"}. No sequence is in both files:
-// the held-out loss must not reward memory.
+// the held-out loss must not reward memorization.
 #include <ricci/ricci.h>
 
 #include <algorithm>

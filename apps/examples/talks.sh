@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Talks for a small model: a fact is asked for, answered, and followed up by a question that names nothing. Each fact about 40 things, or
-# fewer, is in many talks, but no talk is there twice.
+# Talks for a small model: a fact is asked for, answered, and followed up by a question that names nothing. Each fact about the things (40
+# by default) is in many talks, but no talk appears more than once.
 #   talks.sh make FOLDER [THINGS [DIGITS]]   2,000 talks in talks.jsonl, the same as plain texts in plain.jsonl, 100 others in
-#                                    held_out.txt; for fewer things as few in proportion. With DIGITS every question begins with a
-#                                    number of so many random digits, which nothing can predict
+#                                    held_out.txt; for fewer things proportionally fewer. With DIGITS, every question begins with a
+#                                    number of this many random digits: nothing can predict it
 #   talks.sh score BUILD RUN FOLDER [COUNT]   how many of the held-out talks the run answers exactly, turn by turn
 set -eu
 case ${1:-} in

@@ -1,4 +1,4 @@
-// A two-layer net learns from your own points and labels: which points of a square are inside of a circle.
+// A two-layer net learns from your own points and labels: which points of a square are inside a circle.
 #include <ricci/ricci.h>
 using namespace ricci;
 

@@ -39,7 +39,7 @@ inline std::vector<float> count_from(int first, size_t count) {
   return numbers;
 }
 
-// Error: an element differs by more than `tolerance`: "y[3] is nan, expected 4".
+// Throws Error if an element differs by more than `tolerance`: "y[3] is nan, expected 4".
 void expect(const char* name, const Tensor& got, const std::vector<float>& expected, float tolerance = 0);
 
 }  // namespace ricci::puzzle

@@ -24,7 +24,7 @@ void expect(const char* name, const Tensor& got, const std::vector<float>& expec
   }
 }
 
-// Runs one puzzle and prints its line. True if it is solved.
+// Runs one puzzle and prints its line. Returns true if it is solved.
 static bool run(const Puzzle& puzzle) {
   try {
     puzzle.check();

@@ -1,8 +1,8 @@
 // 2. The sum of a row.
 // A matrix of 3 rows and 70 columns is stored row by row: element (r, c) is x[r * 70 + c]. A warp, 32 threads that run together, adds each
 // row. Thread t ("lane t") adds the columns t, t + 32, t + 64, ..., so adjacent lanes read adjacent elements. Then the lanes exchange their
-// sums without memory: __shfl_xor_sync(~0u, total, d) returns the total of lane t ^ d. After d = 16, 8, 4, 2, 1 every lane has the full
-// sum. Task: the loop over the columns is complete. Add the five exchanges.
+// sums without going through memory: __shfl_xor_sync(~0u, total, d) returns the total of lane t ^ d. After d = 16, 8, 4, 2, 1 every lane
+// has the full sum. Task: the loop over the columns is complete. Add the five exchanges.
 // Unsolved: sum[0] is 96, expected 2415
 #include "apps/tour/puzzle.h"
 
