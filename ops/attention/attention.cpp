@@ -1,10 +1,10 @@
-// The public op: the forward, the tensors that it keeps, and the choice of the implementation. z is the factor of the scores. m_tj is 1;
-// with dropout 0 or 1 / (1 - p). Sums over j are over the keys that t sees.
+// The public op: the forward pass, the tensors that it keeps, and the choice of the implementation. z is the factor of the scores. m_tj is
+// 1 without dropout, and 0 or 1 / (1 - p) with it. Sums over j are over the keys that query t sees.
 //   y_t = sum_j m_tj p_tj v_j,   p_tj = exp(z q_t . k_j - lse_t),   lse_t = log sum_j exp(z q_t . k_j)
-// The backward computes p again from q, k and lse: c numbers are kept instead of c x C. The derivative of the softmax (definition.cpp) has
-// a sum over all keys of a query. This sum is one dot product of two known vectors, delta_t:
+// The backward pass computes p again from q, k and lse, so c numbers are kept instead of c x C. The derivative of the softmax
+// (definition.cpp) contains a sum over all keys of a query. This sum equals the dot product of two known vectors, delta_t:
 //   sum_i p_ti dp_ti = sum_i p_ti m_ti (dy_t . v_i) = dy_t . (sum_i m_ti p_ti v_i) = dy_t . y_t = delta_t
-// So a block of keys needs no others:
+// So a block of keys can be processed without the other keys:
 //   dv_j = sum_t m_tj p_tj dy_t,   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   dq_t = z sum_j ds_tj k_j,   dk_j = z sum_t ds_tj q_t
 #include "ops/attention/attention.h"
 
@@ -25,7 +25,7 @@ namespace ricci {
 namespace attention_kernels {
 namespace {
 
-// FLOPs of `products` matrix products over the pairs of a query and a key it sees.
+// Returns the FLOPs of `products` matrix products over the pairs of a query and a key that it sees.
 double count_flops(const Problem& problem, int products) {
   int64_t pairs = 0;
   for (int64_t t = 0; t < problem.queries; ++t) {
@@ -41,7 +41,7 @@ void warn_once_of_slow_bf16(const Problem& problem) {
   static std::atomic<bool> warned{false};
   if (warned.exchange(true)) return;
   std::fprintf(stderr,
-      "attention: heads of width %lld with %lld queries and %lld keys do not fit the tensor cores; bf16 is as slow as f32\n",
+      "attention: heads of width %lld with %lld queries and %lld keys cannot use the tensor cores; bf16 is as slow as f32\n",
       static_cast<long long>(problem.width), static_cast<long long>(problem.queries), static_cast<long long>(problem.keys));
 }
 
@@ -107,7 +107,7 @@ Tensor attention(
   problem.dropout = draw_dropout(options.dropout, problem.batches * problem.heads);
   const Outputs out = forward(problem, checked.slices());
   const std::vector<Tensor> tensors(checked.inputs.begin(), checked.inputs.end());
-  // The backward does not name lengths_b, but problem.lengths points to its memory.
+  // The backward function does not use its argument lengths_b, but problem.lengths points to its memory.
   return record("attention", checked.inputs, out.y_bcd, keep(tensors, out.y_bcd, out.lse_bnc, options.lengths_b, problem, checked.layout),
       [](const Tensor& dy, const std::vector<Tensor>& tensors, const Tensor& y, const Tensor& lse, const Tensor&, const Problem& kept,
           const Layout& layout) -> Grads {
@@ -123,7 +123,7 @@ Tensor attention_weights(const ColumnSlice& q, const ColumnSlice& k, const Visib
   const QueryKeyValue slices = checked.slices();
   const Tensor lengths_b = options.lengths_b ? to(options.lengths_b.detached(), Device::cpu) : Tensor();
   const Tensor p_bncC = zeros({problem.batches, problem.heads, problem.queries, problem.keys}, Dtype::f64, Device::cpu);
-  // Head n of a slice, its first `count` positions.
+  // Returns the first `count` positions of head n of a slice.
   const auto matrix = [&](const ColumnSlice& x, int64_t b, int64_t n, int64_t count) {
     const Tensor x_bck = ricci::slice(x.tensor.detached(), 2, x.offset + n / x.group * problem.width, problem.width);
     return to(convert(x_bck.rows(b, 1), Dtype::f64), Device::cpu).reshaped({x_bck.shape()[1], problem.width}).rows(0, count);

@@ -1,12 +1,12 @@
-// Scaled dot-product attention: each query returns a mean of values, weighted by how well the keys match it. Here are many versions, from
-// slow to fast, all tested against definition.cpp. In reading order:
+// Scaled dot-product attention: each query returns a mean of values, weighted by how well the keys match it. This folder contains many
+// versions, from slow to fast, all tested against definition.cpp. In reading order:
 //   visibility.h      which keys a query sees: one rule for all versions
 //   definition.cpp    the formulas and their derivatives as plain loops, with all scores in memory
 //   cpu/              blocks of 64 queries and 64 keys, as vectorised loops on CPU threads: the scores of a block stay in the cache
 //   gpu/              the same blocks in shared memory, for any width and dtype
 //   flash/            bf16 on tensor cores: scores and weights never leave the registers
-//   decode/           new positions against the cached keys and values of earlier ones
-// attention.cpp defines the public op, check.cpp its errors, kernels.h the shared types.
+//   decode/           attention of new positions to the cached keys and values of earlier ones
+// attention.cpp defines the public op, check.cpp its errors, and kernels.h the shared types.
 #pragma once
 #include <array>
 
@@ -20,7 +20,7 @@ namespace ricci {
 struct ColumnSlice {
   Arg tensor;
   int64_t offset = 0, width = 0;  // width 0: all columns from offset on
-  int64_t group = 1;              // query heads that share a head of this slice; attention sets it
+  int64_t group = 1;              // query heads that share a head of this slice; set by attention
 };
 
 // The slices q | k | v of a packed projection [b, c, 3 d]. Error: the number of columns is not a multiple of 3.
@@ -31,17 +31,18 @@ struct AttentionOptions {
   double scale = 0;    // z, the factor of the scores, or 0 for 1 / sqrt(k)
   double dropout = 0;  // probability that a weight p_tj becomes 0; the others are divided by 1 - dropout
   Tensor lengths_b{};  // i64: sequence b has lengths_b[b] keys. The padding after them is not used
-  // Heads of keys and values (Ainslie et al. 2023), or 0 for `heads`. heads / kv_heads adjacent query heads share each.
+  // The number of heads of keys and values (Ainslie et al. 2023), or 0 for `heads`. Each is shared by heads / kv_heads adjacent query
+  // heads.
   int64_t kv_heads = 0;
 };
 
 // Attention (Vaswani et al. 2017) of the c queries in q [b, c, x] to the keys and values in k and v [b, C, x]. In every head
 //   y_t = sum_j p_tj v_j,   p_tj = softmax over j of z q_t . k_j,   over the keys j that query t sees
-// Returns y [b, c, heads k]. The slices can belong to one, two or three tensors. They can also be equal, and then their gradients add up. A
-// query that sees no key returns zeros and passes no gradient. No c x C matrix is stored: the backward keeps q, k, v, y and one number for
-// each query, and computes the scores again. The bits do not depend on the number of CPU threads.
-// Errors: shapes, dtypes or devices differ; slices overlap without being equal; heads do not divide the columns, kv_heads do not divide the
-// heads; the scale is negative; the dropout is outside [0, 1); a length is outside 0 .. C (on cuda it is clamped to 0 .. C, to avoid
+// Returns y [b, c, heads k]. The slices can belong to one, two or three tensors. Slices can also be equal, and then their gradients are
+// added. The output for a query that sees no key is zero and passes on no gradient. No c x C matrix is stored: the backward pass uses q, k,
+// v, y and one number for each query, and computes the scores again. The bits do not depend on the number of CPU threads.
+// Errors: shapes, dtypes or devices differ; slices overlap but are not equal; `heads` does not divide the columns, kv_heads does not divide
+// `heads`; the scale is negative; the dropout is outside [0, 1); a length is outside 0 .. C (on cuda it is clamped to 0 .. C, to avoid
 // waiting for the GPU).
 Tensor attention(const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees, const AttentionOptions& options);
 
@@ -51,23 +52,23 @@ Tensor naive_attention(const Tensor& q_ck, const Tensor& k_Ck, const Tensor& v_C
 std::array<Tensor, 3> naive_attention_gradients(
     const Tensor& dy_ck, const Tensor& q_ck, const Tensor& k_Ck, const Tensor& v_Ck, const Visibility& sees, double z);
 
-// The weights p_tj of all heads for an inspection, [b heads c C] in f64 on the CPU: 0 for keys that a query does not see, without dropout.
-// Not recorded. Errors: as for attention.
+// Returns the weights p_tj of all heads for inspection, as [b heads c C] in f64 on the CPU and without dropout: 0 for keys that a query
+// does not see. Not recorded. Errors: as for attention.
 Tensor attention_weights(const ColumnSlice& q, const ColumnSlice& k, const Visibility& sees, const AttentionOptions& options);
 
-// Decoding: attention of the new positions past, past + 1, ... with these q, k and v. Their keys and values are written to the caches [b,
-// kv_heads, slots, k] with all earlier ones: position t is in slot t mod slots. With a window (sees.most) the caches need no more
-// slots than that, else one for each position. If k and v are equal slices, they can share a cache. Without gradient. For cached cells call
+// Decoding: returns the attention of the new positions past, past + 1, ... with these q, k and v. Adds their keys and values to the caches
+// [b, kv_heads, slots, k] of earlier positions: position t is in slot t mod slots. With a window, the caches need at most sees.most slots;
+// without one, a slot for each position. If k and v are equal slices, they can share a cache. Without gradient. For cached cells, call
 // attention itself, with the cache as k and v and sees.from(past).
-// Errors: keys are cells, attention is not causal, lengths are given, the caches have the wrong shape or too few slots, different slices
+// Errors: keys are cells, attention is not causal, lengths are given, the caches have the wrong shape or too few slots, or different slices
 // share a cache.
 Tensor attention_cached(const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, Tensor& k_cache_bnsk, Tensor& v_cache_bnsk,
     int64_t past, const Visibility& sees, const AttentionOptions& options);
 
 }  // namespace ricci
 
-// Measured on one core of an AMD EPYC (Zen 5), 2026-11-24, by `ricci-bench-rungs attention --threads 1`: the forward of 2,048 queries and
-// keys, causal, 4 heads of width 64. A minus: not measured there. tests/bench/README.md lists the times on an H200.
+// Measured on one core of an AMD EPYC (Zen 5), 2026-11-24, by `ricci-bench-rungs attention --threads 1`: the forward pass of 2,048 queries
+// and keys, causal, 4 heads of width 64. A minus: not measured. tests/bench/README.md lists the times on an H200.
 //                                         lines        ms  method
 //   ops/attention/definition.cpp             76         -  all scores in memory, in f64
 //   ops/first_rungs.cpp                     105      36.0  contract, mask, softmax, contract: recorded ops

@@ -1,4 +1,4 @@
-// The errors of the public ops and of masks, and the Problem of checked arguments. Attention, decoding and inspection share them.
+// Checks the arguments of masks and of the public ops (attention, decoding and inspection), and makes a Problem from them.
 #include <cmath>
 #include <string>
 
@@ -68,7 +68,7 @@ void find_tensors(const char* op, const ColumnSlice* (&slices)[3], Checked& chec
     for (int b = a + 1; b < 3; ++b)
       if (layout.tensor[a] == layout.tensor[b] && !layout.same(a, b) && layout.offset[a] < layout.offset[b] + layout.width[b] &&
           layout.offset[b] < layout.offset[a] + layout.width[a])
-        fail("{}: the columns {} of {} and {} of {} overlap, expected the same or separate ones",
+        fail("{}: the columns {} of {} and {} of {} overlap, expected equal or disjoint columns",
             {op, columns(layout.offset[a], layout.width[a]), kNames[a], columns(layout.offset[b], layout.width[b]), kNames[b]});
 }
 
@@ -116,7 +116,7 @@ QueryKeyValue Layout::slices(const std::vector<Tensor>& tensors) const {
 std::vector<Tensor> Layout::gradients(const std::vector<Tensor>& tensors) const {
   std::vector<Tensor> all;
   for (size_t n = 0; n < tensors.size(); ++n) {
-    int64_t covered = 0;  // columns; different slices do not overlap
+    int64_t covered = 0;  // number of columns; different slices do not overlap
     for (int i = 0; i < 3; ++i) {
       bool first = tensor[i] == static_cast<int>(n);
       for (int before = 0; before < i; ++before) first = first && !same(before, i);

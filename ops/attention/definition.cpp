@@ -1,11 +1,11 @@
 // One head of attention, formula by formula, on matrices in f64 on the CPU, with one loop over all visible pairs for each step. It is slow,
 // with all scores in memory, but short enough to check by eye: the tests compare the fast versions with it.
 //   s_tj = z q_t . k_j,   p_tj = exp(s_tj) / sum_i exp(s_ti),   y_t = sum_j p_tj v_j        over the keys j that query t sees
-// The backward goes through the steps in reverse. From dy_t = dL/dy_t it computes
+// The backward pass goes through the steps in reverse. From dy_t = dL/dy_t it computes
 //   dv_j = sum_t p_tj dy_t,   dp_tj = dy_t . v_j               from y_t = sum_j p_tj v_j
 //   ds_tj = p_tj (dp_tj - sum_i p_ti dp_ti)                    all p_tj of a query are divided by the same sum
 //   dq_t = z sum_j ds_tj k_j,   dk_j = z sum_t ds_tj q_t       from s_tj = z q_t . k_j
-// The largest score of the query is subtracted before exp, against overflow. The quotients stay the same.
+// The largest score of the query is subtracted before exp to prevent overflow. The quotients do not change.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -27,7 +27,7 @@ double dot(const View<double, 2>& a, int64_t i, const View<double, 2>& b, int64_
   return sum;
 }
 
-// Row i of a += factor times row j of b.
+// Adds factor times row j of b to row i of a.
 void add(const View<double, 2>& a, int64_t i, double factor, const View<double, 2>& b, int64_t j) {
   for (int64_t x = 0; x < a.extent[1]; ++x) a(i, x) += factor * b(j, x);
 }

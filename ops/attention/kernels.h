@@ -1,4 +1,4 @@
-// One attention as its implementations see it, and their functions for the host. Kernels get a Problem and pointers: tensors cannot be
+// One attention problem as its implementations see it, and their host functions. Kernels get a Problem and pointers: tensors cannot be
 // passed to a GPU.
 #pragma once
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace ricci::attention_kernels {
 
-// Distances in 32 bits are limited to kFar. In practice they are smaller: within a block of gpu/, and flash_fits keeps every t and cell j
-// below half of it.
+// 32-bit distances are limited to kFar. In practice they are smaller: gpu/ measures them within a block, and flash_fits keeps every t and
+// cell j below half of kFar.
 constexpr int kFar = 1 << 30;
 HD int bounded(int64_t n) { return static_cast<int>(between<int64_t>(-kFar, n, kFar)); }
 
-// Dropout of the weights p_tj: each stays with probability 1 - p and is then divided by it. The choice is a function of the random stream
-// and of (head, t, j), so the backward makes the same one.
+// Dropout of the weights p_tj: each stays with probability 1 - p and is then divided by 1 - p. The choice is a function of the random
+// stream and of (head, t, j), so the backward pass makes the same choice.
 struct WeightDropout {
   PhiloxSource random{};
   uint32_t dropped_below = 0;  // 2^32 p; 0 without dropout
@@ -31,7 +31,7 @@ struct WeightDropout {
   }
 };
 
-// A `head` below is one query head of one sequence: index b n + its index among the n heads.
+// A `head` below is the index of one query head of one sequence: b n + its index among the n heads.
 struct Problem {
   int64_t batches, queries, keys, heads, width;  // b, c, C, n, k
   Visibility sees;
@@ -53,12 +53,12 @@ struct Problem {
     if (!lengths) return keys;
     return between<int64_t>(0, lengths[head / heads], keys);
   }
-  // The index of the weight of query t and key 0. The other keys follow.
+  // The index of the weight of query t and key 0. The weights of the other keys follow.
   HD int64_t weight(int64_t head, int64_t t) const { return ((dropout.first_head + head) * queries + t) * keys; }
 };
 
-// Pointers to the queries, keys, values or outputs of all heads, or to their gradients. A head is `width` contiguous elements at a
-// position.
+// Pointers to the queries, keys, values or outputs of all heads, or to their gradients. At each position, a head has `width` contiguous
+// elements.
 template <class T> struct HeadRows {
   T* data;                // at sequence 0, position 0, head 0
   int64_t row, sequence;  // the number of elements between positions, and between sequences
@@ -109,7 +109,7 @@ struct Checked {
 Checked check(const char* op, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
     const AttentionOptions& options);
 
-WeightDropout draw_dropout(double p, int64_t heads);  // heads: of all sequences. Uses one random stream if p is not 0
+WeightDropout draw_dropout(double p, int64_t heads);  // heads: number over all sequences. Uses one random stream if p is not 0
 
 // Any extent can be 0.
 Outputs forward(const Problem& problem, const QueryKeyValue& inputs);

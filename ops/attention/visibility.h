@@ -2,8 +2,8 @@
 //
 // Queries are tokens t = 0, 1, ... Keys are tokens, or cells of `cell` adjacent tokens. The rule is
 //   query t sees key j   if   least <= t - cell j < most
-// t - cell j is how many tokens back the cell begins (far). It ends near = far - (cell - 1) tokens back. Eight tokens and two cells of 4
-// tokens, causal:
+// t - cell j is the number of tokens from the beginning of the cell to t (far). The cell ends near = far - (cell - 1) tokens back. Eight
+// tokens and two cells of 4 tokens, causal:
 //   query t              0   1   2   3   4   5   6   7
 //   key 0: tokens 0-3    .   .   .   x   x   x   x   x     x: seen
 //   key 1: tokens 4-7    .   .   .   .   .   .   .   x
@@ -31,13 +31,13 @@ struct Visibility {
   static constexpr int64_t kEndless = int64_t{1} << 60, kMaxTokens = int64_t{1} << 24;  // in a cell
   int64_t cell = 1, least = 0, most = kEndless;
 
-  // Keys are tokens. A window is a number of positions up to the query; 0 means none. Error: a negative window.
+  // Keys are tokens. A window is a number of positions up to the query; 0 means none. Error: the window is negative.
   static Visibility causal(int64_t window = 0);
   static Visibility not_causal(int64_t window = 0);  // every key, or with a window the keys with t - j < window
   // Keys are cells. A query sees complete cells only, between lo and hi tokens back.
-  // Errors: a cell outside 1 .. kMaxTokens, lo below 0, hi not above lo.
+  // Errors: the cell is outside 1 .. kMaxTokens, lo is below 0, hi is not above lo.
   static Visibility cells(int64_t cell, int64_t lo = 0, int64_t hi = kEndless, CellRule rule = CellRule::inside);
-  // The rule for queries that start at position `first`: t = 0 is that position. For decoding, with keys of earlier calls.
+  // The rule for queries that start at position `first`: t = 0 is that position. Decoding uses it with the keys of earlier calls.
   Visibility from(int64_t first) const { return {cell, least - first, most - first}; }
 
   HD bool visible(int64_t t, int64_t j) const { return t - cell * j >= least && t - cell * j < most; }
@@ -49,7 +49,7 @@ struct Visibility {
   HD int64_t end_query(int64_t j, int64_t queries) const { return min(cell * j + most, queries); }
 
  private:
-  // tokens / cell, rounded down, also for negative numbers. Most keys are tokens: they skip the slow division.
+  // tokens / cell, rounded down, also for negative numbers. Tokens, the usual keys, skip the slow division.
   HD int64_t whole_cells(int64_t tokens) const {
     if (cell == 1) return tokens;
     return tokens >= 0 ? tokens / cell : -((cell - 1 - tokens) / cell);

@@ -1,9 +1,9 @@
-// The backward on the CPU, from the kept log-sum-exp and without storing probabilities. For every block of 64 queries by 64 keys, with the
-// factor z of the scores,
+// The backward pass on the CPU, computed from the kept log-sum-exp without storing probabilities. For every block of 64 queries by 64 keys,
+// with the factor z of the scores,
 //   p_tj = exp(z q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j += sum_t p_tj dy_t,   dk_j += z sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
-// If query heads share a head of keys, one task goes over all of them in order, for every block of keys: their gradients add up. Every sum
-// is computed in the order of the blocks, however the work is shared out, so the bits do not depend on the threads.
+// If query heads share a head of keys, one task processes all these query heads in order, for every block of keys, and adds their
+// gradients. Every sum is in the order of the blocks, however the work is divided, so the bits do not depend on the threads.
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
@@ -13,7 +13,7 @@
 namespace ricci::attention_kernels {
 namespace {
 
-// Scores and dp_ij = dy_i . v_j become p_ij = exp(s_ij - lse_i) and p_ij (dp_ij - delta_i), both 0 where not visible.
+// Replaces scores and dp_ij = dy_i . v_j by p_ij = exp(s_ij - lse_i) and p_ij (dp_ij - delta_i), both 0 for pairs that are not visible.
 template <class A> struct BackwardSoftmax {
   Tile tile;
   A *s, *dp;
@@ -34,11 +34,11 @@ template <class A> struct BackwardSoftmax {
   }
 };
 
-// The division of one head's blocks into tasks, and their gradients.
+// The division of one head's blocks into tasks, and the gradients that the tasks compute.
 struct Share {
-  int64_t queries, keys;  // a task's: multiples of 64; one of them covers all
+  int64_t queries, keys;  // in a task, multiples of 64; at least one of the two covers all
   bool want_q, want_kv;
-  // The query heads of a task: all that share its keys, if it sums the gradients of keys.
+  // The number of query heads of a task: all that share its keys if it sums the gradients of keys, else one.
   int64_t heads(const Problem& problem) const { return want_kv ? problem.group : 1; }
 };
 
@@ -87,7 +87,7 @@ template <class T> class BackwardTask {
     if (tensors.one_sum_of_k_and_v()) dv_ = dk_;
   }
 
-  // Some queries of the heads of task `number`, and some keys: computes the gradients that share_ wants.
+  // Computes the gradients that share_ wants, for some queries of the heads of task `number` and some keys.
   void run(int64_t number, Interval queries, Interval keys) {
     const int64_t heads = share_.heads(problem_), head = number * heads, all_keys = problem_.keys_of(head);
     const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, {keys.begin, min(keys.end, all_keys)});
@@ -108,7 +108,7 @@ template <class T> class BackwardTask {
   }
 
  private:
-  // The queries among some that see any of some keys, and the keys that are seen, both in full blocks.
+  // Return the given queries that see any of the given keys, and the given keys that are seen, both in full blocks.
   Interval seeing_queries(Interval queries, Interval keys) const {
     return {max(queries.begin, problem_.sees.first_query(keys.begin) / kBlock * kBlock),
         min(queries.end, problem_.sees.end_query(keys.end - 1, problem_.queries))};
@@ -144,7 +144,7 @@ template <class T> class BackwardTask {
     if (share_.want_q) pack_rows(k, tensors_.k.row, keys, width, A(1), k_, row_);
   }
 
-  // Query t is row t + first_row of q_, dy_ and dq_.
+  // Adds one block of keys to the gradients. Query t is row t + first_row of q_, dy_ and dq_.
   void add_keys(int64_t head, int64_t j0, int64_t all_keys, int64_t first_row, Interval queries) {
     for (int64_t t0 = queries.begin; t0 < queries.end; t0 += kBlock)
       if (Tile::visible(problem_, all_keys, t0, j0)) add_block(Tile(problem_, all_keys, t0, j0), head, t0 + first_row);
@@ -186,16 +186,16 @@ template <class T> class BackwardTask {
   Problem problem_;
   Share share_;
   Tensors<T> tensors_;
-  // A window can be narrower than a cell. Then a query can see nothing between two keys that adjacent queries see, and its weights there
-  // are not computed. The sums over queries include them, so they must be 0.
+  // A window can be narrower than a cell. Then a query may see none of the keys between two keys that adjacent queries see, and its weights
+  // for these keys are not computed. The sums over queries include these weights, so they must be 0.
   bool gaps_;
   int64_t row_, transposed_, queries_;  // queries_: rows of q
   Scratch<A> packed_, sums_;
-  A *q_, *dy_, *k_, *k_xj_, *v_xj_;             // q and dy of the task's queries, the others of one block of keys
-  A *dq_, *delta_, *dk_, *dv_, *p_, *ds_, *f_;  // dq and delta of the task's queries
+  A *q_, *dy_, *k_, *k_xj_, *v_xj_;             // q and dy: the task's queries; the others: one block of keys
+  A *dq_, *delta_, *dk_, *dv_, *p_, *ds_, *f_;  // dq and delta: the task's queries
 };
 
-// Part n of 0 .. all - 1, `size` long.
+// Returns part n of 0 .. all - 1; a part has `size` elements.
 Interval part(int64_t n, int64_t size, int64_t all) { return {n * size, min(all, (n + 1) * size)}; }
 
 template <class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& tensors) {
@@ -223,8 +223,8 @@ void backward_cpu(
     const Tensors<T> tensors{head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
         head_rows<const T>({out.y_bcd}), head_rows<const T>({dy}), out.lse_bnc.data<Accumulator<T>>(), head_rows<T>(gradients.q),
         head_rows<T>(gradients.k), head_rows<T>(gradients.v)};
-    // Five products per block if a task has all keys of a head. With too few heads for the threads, smaller tasks run in two rounds with
-    // seven products in all: first for dk and dv, then for dq.
+    // A task with all keys of a head computes five products per block. With too few heads for the threads, smaller tasks run in two rounds
+    // with seven products in all: first for dk and dv, then for dq.
     if (7 * heads >= 5 * rounds * threads) return run_share(problem, {all_queries, all_keys, true, true}, tensors);
     run_share(problem, {all_queries, kBlock, false, true}, tensors);
     run_share(problem, {kBlock, all_keys, true, false}, tensors);

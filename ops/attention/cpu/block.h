@@ -1,5 +1,5 @@
 // The work on one block of 64 queries by 64 keys on the CPU: the part of it that is visible, and the vectorised steps of the forward and
-// the backward. A block is small, so its matrices stay in the cache. A, the type of sums, is float or double. All matrices are packed as
+// backward passes. A block is small, so its matrices stay in the cache. A, the type of sums, is float or double. All matrices are packed as
 // elements of type A and stored row by row; `row` is the distance between rows.
 #pragma once
 #include "core/tensor.h"
@@ -11,28 +11,28 @@ constexpr int64_t kBlock = 64, kColumns = 16;  // columns are computed in groups
 
 HD int64_t round_up(int64_t n, int64_t target) { return (n + target - 1) / target * target; }
 
-// The number of tasks for a thread at a time, if each has this many multiplications: less than a few microseconds of work is not worth a
-// thread.
+// Returns the number of tasks for a thread at a time if each needs this many multiplications. Work of less than a few microseconds is not
+// worth a thread.
 inline int64_t tasks_per_chunk(int64_t multiplications) { return max<int64_t>(1, (1 << 17) / max<int64_t>(1, multiplications)); }
 
-// The row length of packed matrices. Long rows get an extra cache line: a power of two would put all rows in few cache sets.
+// The row length of packed matrices. Long rows get an extra cache line: a power of two would map all rows to a few cache sets.
 template <class A> int64_t packed_row(int64_t width) {
   const int64_t columns = round_up(width, kColumns);
   return columns > kBlock ? columns + 64 / static_cast<int64_t>(sizeof(A)) : columns;
 }
 
-// *target = T(value). A function: g++ does not vectorise a loop that converts to bf16 itself.
+// *target = T(value), in a function: g++ does not vectorise a loop that itself converts to bf16.
 template <class T, class A> HD void store(T* target, A value) { *target = T(value); }
 
 struct Interval {
   int64_t begin, end;
 };
 
-// The block of 64 queries from t0 on and 64 keys from j0 on, without padding. Row i (a query) and column j (a key) are relative to it.
+// The block of 64 queries from t0 on and 64 keys from j0 on, without padding. Row i is query t0 + i, and column j is key j0 + j.
 struct Tile {
   Visibility sees;
   int64_t all_queries, all_keys, t0, j0;
-  uint8_t first[kBlock], end[kBlock];  // the columns that each row sees: none if end is not above first
+  uint8_t first[kBlock], end[kBlock];  // the columns that each row sees (none if end <= first)
 
   Tile(const Problem& problem, int64_t keys_of_head, int64_t query, int64_t key)
       : sees(problem.sees), all_queries(problem.queries), all_keys(keys_of_head), t0(query), j0(key) {
@@ -44,21 +44,21 @@ struct Tile {
   }
   HD int64_t queries() const { return min(kBlock, all_queries - t0); }
   HD int64_t keys() const { return min(kBlock, all_keys - j0); }
-  // False if none of these queries sees any of these keys.
+  // Returns false if no query of the block sees any of its keys.
   static bool visible(const Problem& problem, int64_t keys_of_head, int64_t t0, int64_t j0) {
     const int64_t last_query = min(t0 + kBlock, problem.queries) - 1, end_key = min(j0 + kBlock, keys_of_head);
     return problem.sees.first_key(t0) < end_key && problem.sees.end_key(last_query, keys_of_head) > j0;
   }
 
-  // An empty interval becomes 0 .. 0.
+  // Returns begin .. end, or 0 .. 0 if this is empty.
   HD static Interval interval(int64_t begin, int64_t end) { return {end > begin ? begin : 0, end > begin ? end : 0}; }
-  // Within the tile: the keys that the rows i .. i + n - 1 see, and the queries that see the columns j .. j + n - 1.
+  // Return, within the tile, the keys that the rows i .. i + n - 1 see, and the queries that see the columns j .. j + n - 1.
   HD Interval keys_of(int64_t i, int64_t n) const { return interval(first[i], end[min(i + n, queries()) - 1]); }
   HD Interval queries_of(int64_t j, int64_t n) const {
     const int64_t last = min(j + n, keys()) - 1, begin = max<int64_t>(sees.first_query(j0 + j) - t0, 0);
     return interval(begin, min(sees.end_query(j0 + last, all_queries), t0 + queries()) - t0);
   }
-  // The columns of the score matrix that are computed for row i: all that any row of its group of 8 needs.
+  // Returns the columns of the score matrix that are computed for row i: all that any row of its group of 8 needs.
   HD Interval columns_of(int64_t i) const {
     const Interval keys = keys_of(i / 8 * 8, 8);
     return {keys.begin / kColumns * kColumns, round_up(keys.end, kColumns)};
@@ -78,18 +78,20 @@ struct Columns {
   HD bool sees(int j) const { return (j >= first) & (j < last); }
 };
 
-// ---- Products. Packed q includes the factor of the scores. s_ij = sum_x a_ix b_xj for visible pairs, else arbitrary. b_xj has rows of 64.
+// ---- Products. Packed q includes the factor of the scores. s_ij = sum_x a_ix b_xj for visible pairs; other s_ij are arbitrary. b_xj has
+// rows of 64 elements.
 template <class A> void multiply(const Tile& tile, const A* a, int64_t row, const A* b_xj, int64_t width, A* s_ij);
-// c_ix += sum_j w_ij b_jx over the keys that row i sees, and c_jx += sum_i w_ij b_ix over the queries that see key j. w must be zero if not
-// visible. Columns of c beyond `width`, up to a multiple of 16, are changed as well.
+// c_ix += sum_j w_ij b_jx over the keys that row i sees, and c_jx += sum_i w_ij b_ix over the queries that see key j. w must be zero for
+// pairs that are not visible. Columns of c beyond `width`, up to a multiple of 16, are changed as well.
 template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 
-// f_ij = 0 or 1 / (1 - p), the factors of dropout for the weights of the tile; and w_ij *= f_ij. Both only for the columns_of a row.
+// f_ij = 0 or 1 / (1 - p), the factors of dropout for the weights of the tile; and w_ij *= f_ij. Both functions change only the columns_of
+// a row.
 template <class A> void weight_factors(const Tile& tile, const Problem& problem, int64_t head, A* f_ij);
 template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_ij);
 
-// Between tensors (T) and packed matrices (A):
+// Copies between tensors (T) and packed matrices (A), and a dot product of rows:
 //   pack_rows     target_rx = factor source_rx
 //   pack_columns  target_xr = source_rx, with rows of 64
 //   unpack        target_rx = factor_r source_rx, or factor source_rx if factor_r is null; with `add` target_rx += instead

@@ -1,6 +1,6 @@
-// The forward on the CPU. A task owns some queries of one head, packs their keys and values block by block, and adds each block by the
-// running softmax. The blocks of a query come in a fixed order, however queries are shared among threads, so the bits do not depend on the
-// threads.
+// The forward pass on the CPU. A task owns some queries of one head, packs their keys and values block by block, and adds each block with
+// the running softmax. The blocks of a query are added in a fixed order, however queries are shared among threads, so the bits do not
+// depend on the threads.
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
 #include "ops/attention/cpu/running_softmax.h"
@@ -70,8 +70,8 @@ template <class T> class ForwardTask {
     add_over_keys(tile, s_, v_, row_, problem_.width, o);
   }
 
-  // l becomes 1 / l. A query that sees no key has l = 0. Its factor is 0, for an output of 0, and its lse infinite: the backward then finds
-  // p = 0.
+  // Stores lse and replaces l by 1 / l. For a query that sees no key, l is 0. It gets the factor 0, so its output is 0, and an infinite
+  // lse, so p = 0 in the backward pass.
   void finish(A* lse, int64_t n) const {
     for (int64_t i = 0; i < n; ++i) {
       lse[i] = l_[i] == 0 ? A(__builtin_huge_val()) : m_[i] + math::log(l_[i]);
@@ -83,12 +83,12 @@ template <class T> class ForwardTask {
   Tensors<T> tensors_;
   int64_t row_, transposed_;
   Scratch<A> packed_, sums_;
-  A *q_, *k_xj_, *v_;         // k and v: one block of keys
-  A *o_, *m_, *l_, *s_, *f_;  // s, and f for dropout: one block of keys
+  A *q_, *k_xj_, *v_;         // k and v hold one block of keys
+  A *o_, *m_, *l_, *s_, *f_;  // s, and f for dropout, hold one block of keys
 };
 
-// The number of queries of a task: all of a head, if the heads suffice for the threads. Else a head is multiple tasks, and each packs its
-// keys again.
+// Returns the number of queries of a task: all of a head if the heads suffice for the threads. Else a head has multiple tasks, and each
+// packs the keys again.
 int64_t choose_queries(const Problem& problem) {
   const int64_t blocks = (problem.queries + kBlock - 1) / kBlock, heads = problem.batches * problem.heads;
   const int64_t wanted = thread_count() == 1 ? 1 : 4 * int64_t{thread_count()};

@@ -1,5 +1,5 @@
 // Copies between tensors and packed matrices. Blocks are computed on packed matrices: each row of a head is read many times, and in a
-// tensor they can be far apart.
+// tensor the rows can be far apart.
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
 #include "ops/attention/cpu/block.h"
@@ -80,13 +80,13 @@ template <class T, class A, int Bytes> struct Transpose {
     for (int64_t r = begin; r < end; ++r)
       for (int64_t x = r < whole_rows ? whole : 0; x < width; ++x) destination[x * kBlock + r] = A(from[r * from_row + x]);
   }
-  // low, high = a0 b0 a1 b1 ...
+  // low and high become the two halves of a0 b0 a1 b1 ...
   template <std::size_t... Lane>
   static HD void interleave(const Vector& a, const Vector& b, Vector& low, Vector& high, std::index_sequence<Lane...>) {
     low = __builtin_shufflevector(a, b, (Lane % 2 * n + Lane / 2)...);
     high = __builtin_shufflevector(a, b, (Lane % 2 * n + Lane / 2 + n / 2)...);
   }
-  // Transposes a square of the width of a vector: each round interleaves the first half of the rows with the second.
+  // Transposes a square as wide as a vector: each round interleaves the first half of the rows with the second.
   HD void square(const T* source, A* target) const {
     Vector rows[n], next[n];
 #pragma GCC unroll 16

@@ -1,4 +1,4 @@
-// Products of the blocks, C_ij (+)= sum_p A_ip B_pj, and dropout of their weights. A few rows by two vectors of C stay in registers during
+// Products of the blocks, C_ij (+)= sum_p A_ip B_pj, and dropout of the weights. A few rows by two vectors of C stay in registers during
 // the sum over p: this saves a load and a store per product. Columns of C and terms of the sums that are not visible are skipped.
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
@@ -60,7 +60,7 @@ template <class A, int Bytes> struct Product {
     if (form == Form::visible) return {tile.columns_of(i), {0, width}};
     return {{0, round_up(width, kColumns)}, form == Form::over_keys ? tile.keys_of(i, R::kRows) : tile.queries_of(i, R::kRows)};
   }
-  // For the rows of C, in full tiles.
+  // Computes the rows begin .. end - 1 of C, in full tiles.
   HD void operator()(int64_t begin, int64_t end) const {
     constexpr int n = R::kLanes;
     for (int64_t i = begin; i < end; i += R::kRows) {
@@ -72,7 +72,8 @@ template <class A, int Bytes> struct Product {
   }
 };
 
-// A block of the random generator has the numbers of four adjacent keys; a query's keys can start anywhere in it.
+// Stores the factors of dropout. A block of the random generator contains the numbers of four adjacent keys; a query's keys can start
+// anywhere in it.
 template <class A> struct WeightFactors {
   Tile tile;
   Problem problem;

@@ -1,9 +1,10 @@
 // The running softmax of attention on the CPU. A softmax needs the largest score and the sum over all keys first, but a row of scores for
 // each query would not stay in the caches. So the keys come in blocks of 64, and each time a larger score arrives, everything summed so far
-// is corrected. Each query keeps its largest score so far, m, the sum l of exp(s - m), and the output o, the sum of exp(s - m) v. A block
-// of keys with the scores s_j = z q . k_j updates them to
+// is rescaled. Each query keeps its largest score so far, m, the sum l of exp(s - m), and the output o, the sum of exp(s - m) v. A block of
+// keys with the scores s_j = z q . k_j updates them to
 //   m' = max(m, max_j s_j),   p_j = exp(s_j - m'),   l' = l exp(m - m') + sum_j p_j,   o' = o exp(m - m') + sum_j p_j v_j
-// by exp(s - m) exp(m - m') = exp(s - m'). After the last block y = o / l, and lse = m + log l is kept for the backward.
+// This follows from exp(s - m) exp(m - m') = exp(s - m'). After the last block y = o / l, and lse = m + log l is kept for the backward
+// pass.
 #pragma once
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
@@ -14,13 +15,14 @@ namespace ricci::attention_kernels {
 
 template <class A> constexpr A kLowest = -A(__builtin_huge_val());
 
-// One block: scores s_ij become weights p_ij, 0 where not visible, m_i and l_i are updated, and the rows of o are scaled by exp(m - m');
-// forward.cpp then adds p v. Each step runs over all rows before the next starts: the processor works on many independent rows together.
+// Processes one block: scores s_ij become weights p_ij (0 if not visible), m_i and l_i are updated, and the rows of o are scaled by exp(m -
+// m'); forward.cpp then adds p v. Each step runs over all rows before the next step starts, so the processor works on many independent rows
+// together.
 template <class A, int Bytes> struct RunningSoftmax {
   using V = Vectors<A, Bytes>;
   Tile tile;
   A *s, *m, *l, *o;
-  int64_t row, width;  // rows of o
+  int64_t row, width;  // the distance between rows of o, and their length
 
   HD void operator()(int64_t begin, int64_t end) const {
     A next[kBlock];

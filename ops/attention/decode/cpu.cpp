@@ -1,4 +1,4 @@
-// Decoding on the CPU: for each query a pass over the visible keys for all scores, their softmax, and a pass over the values.
+// Decoding on the CPU: each query needs one pass over the visible keys for all scores, their softmax, and one pass over the values.
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
@@ -30,7 +30,7 @@ template <class T> struct CachedTask {
       o[x] = 0;
     }
     for (int64_t j = 0; j < keys; ++j) p[j] = score(queries.k_cache + queries.slot(head, first + j));
-    const A sum = keys > 0 ? softmax(keys) : A(1);  // a query that sees no key returns 0
+    const A sum = keys > 0 ? softmax(keys) : A(1);  // the output for a query that sees no key is 0
     for (int64_t j = 0; j < keys; ++j) add(p[j], queries.v_cache + queries.slot(head, first + j));
 #pragma omp simd
     for (int64_t x = 0; x < width; ++x) y[x] = T(o[x] / sum);
@@ -46,7 +46,7 @@ template <class T> struct CachedTask {
 #pragma omp simd
     for (int64_t x = 0; x < queries.problem.width; ++x) o[x] += weight * A(v[x]);
   }
-  // p becomes exp(p - max p). Returns the sum.
+  // Replaces p by exp(p - max p). Returns the sum.
   HD A softmax(int64_t keys) const {
     A largest = p[0], sum = 0;
 #pragma omp simd reduction(max : largest)

@@ -1,7 +1,7 @@
 // Attention of new positions to the keys and values of earlier ones:
 //   y_t = sum_j p_tj v_j,  p_tj = softmax of z q_t . k_j over the visible j <= t
 // Memory bandwidth limits the time: a query reads every key and value once.
-//   bytes   4 c k per head and new position in bf16 for c kept ones of width k, twice in f32;  FLOPs 4 c k
+//   bytes   4 c k per head and new position in bf16 for c kept positions of width k, twice this in f32;  FLOPs 4 c k
 #include "ops/attention/decode/decode.h"
 
 #include "autograd/record.h"
@@ -25,7 +25,7 @@ template <class T> struct Append {
   }
 };
 
-// A thread block per query, 64 keys at a time: a warp per key for the scores, a thread per column for the output.
+// A thread block processes one query, 64 keys at a time, with a warp per key for the scores and a thread per column for the output.
 template <class T> struct CachedKernel {
   static constexpr int kThreads = 128, kWarps = kThreads / 32, kKeys = 64;
   using A = Accumulator<T>;
@@ -45,7 +45,7 @@ template <class T> struct CachedKernel {
     A m = kLowest, l = 0;
     for (int64_t j0 = first; j0 < end; j0 += kKeys) {
       const int keys = static_cast<int>(end - j0 < kKeys ? end - j0 : kKeys);
-      __syncthreads();  // q is written, the earlier weights are read
+      __syncthreads();  // q has been written, the earlier weights have been read
       for (int j = warp; j < kKeys; j += kWarps) {
         A sum = 0;
         for (int64_t x = lane; x < width && j < keys; x += 32) sum += q_x[x] * A(queries.k_cache[queries.slot(head, j0 + j) + x]);
@@ -69,7 +69,7 @@ template <class T> struct CachedKernel {
         o_x[x] = sum;
       }
     }
-    // A query that sees no key returns 0.
+    // The output for a query that sees no key is 0.
     for (int64_t x = threadIdx.x; x < width; x += kThreads) queries.at(queries.y, head, r)[x] = T(l == 0 ? A(0) : o_x[x] / l);
   }
 };
@@ -119,7 +119,7 @@ template <class T> void attend_in_steps(CachedQueries<T> queries, Device device)
   }
 }
 
-// At the start of the sequences all keys are new, and `forward` has computed y. Only the last positions that fit are written to the caches.
+// Writes the last positions that fit to the caches. At the start of the sequences all keys are new, and `forward` has computed y.
 template <class T> void append_last(CachedQueries<T> queries, Device device) {
   queries.count = queries.problem.queries < queries.capacity ? queries.problem.queries : queries.capacity;
   queries.row = queries.first = queries.problem.queries - queries.count;

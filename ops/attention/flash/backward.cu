@@ -1,5 +1,5 @@
-// Flash attention backward in bf16: first delta, an input of both gradient kernels, then dk and dv, then dq. No two thread blocks write the
-// same element, so no atomics are needed and every run has the same bits.
+// The backward pass of flash attention in bf16: computes first delta, an input of both gradient kernels, then dk and dv, then dq. No two
+// thread blocks write the same element, so no atomics are needed and every run has the same bits.
 #include "ops/attention/flash/backward.h"
 
 #include "cuda/device/device.h"
@@ -10,7 +10,8 @@ namespace ricci {
 namespace attention_kernels {
 namespace flash {
 
-// delta_bnt = dy_bt . y_bt of head n. 2^n lanes share a row of k elements; adjacent groups have adjacent t. Bytes: 4 k + 4 for each row.
+// delta_bnt = dy_bt . y_bt of head n. 2^i lanes share a row of k elements; adjacent groups of lanes have adjacent t. Bytes: 4 k + 4 for
+// each row.
 template <int kWidth> struct DeltaKernel {
   static constexpr int kThreads = 256, kLanes = lanes_of_row(kWidth);
   unsigned rows, queries, heads;
@@ -29,7 +30,7 @@ template <int kWidth> struct DeltaKernel {
     for (int distance = kLanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(~0u, sum, distance);
     if (r < rows && chunk == 0) delta[r] = sum;
   }
-  // The sum of the products of two pairs of bf16.
+  // Returns the sum of the products of two pairs of bf16.
   __device__ static float products(unsigned a, unsigned b) {
     return __uint_as_float(a << 16) * __uint_as_float(b << 16) + __uint_as_float(a & 0xffff0000u) * __uint_as_float(b & 0xffff0000u);
   }
@@ -45,10 +46,10 @@ template <int kWidth> void launch_delta(const Problem& problem, const Tensor& dy
 }  // namespace flash
 
 HOST bool flash_takes(const Problem& problem, Device device) {
-  static const bool unwanted = is_switched_on("RICCI_WITHOUT_FLASH");  // to compare: gpu/ computes the same
+  static const bool unwanted = is_switched_on("RICCI_WITHOUT_FLASH");  // for comparisons: gpu/ computes the same
   if (unwanted) return false;
   if (device_memory(device).shared_bytes() < flash_shared_bytes(problem.width)) return false;
-  const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // a block has fewer rows
+  const int64_t k = problem.width, heads = problem.batches * problem.heads, blocks = 256;  // blocks: more than the rows of any block
   constexpr int64_t kPositions = int64_t{1} << 27;
   return (k == 32 || k == 64 || k == 96 || k == 128) && heads * problem.queries < kPositions && heads * problem.keys < kPositions &&
          problem.sees.cell < kFar / 2 / (problem.keys + blocks);

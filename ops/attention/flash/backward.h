@@ -1,15 +1,16 @@
-// The tensors of the gradient kernels of flash attention, and their launches. The weights p are computed again, instead of storing c x C
-// numbers. With the factors m of dropout (1 without) and the factor z of the scores:
+// The tensors of the gradient kernels of flash attention, and their launches. The kernels compute the weights p again instead of storing c
+// x C numbers. With the factors m of dropout (1 without dropout) and the factor z of the scores:
 //   p_tj = 2^((z q_t . k_j - lse_t) log2(e)),   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j = sum_t m_tj p_tj dy_t,   dk_j = z sum_t ds_tj q_t,   dq_t = z sum_j ds_tj k_j
-// The exponent is at most 0. For a large score the computed one is not: lse is rounded, and at 1e8 it is off by more than 10.
+// The exact exponent is at most 0. For large scores the computed exponent can be above 0: lse is rounded, and at 1e8 it is off by more than
+// 10.
 #pragma once
 #include "cuda/math.h"
 #include "ops/attention/flash/mask.h"
 
 namespace ricci::attention_kernels::flash {
 
-// The gradients of equal slices share one buffer: dk and dv are added up before they are stored, and dq is added to the stored numbers.
+// The gradients of equal slices share one buffer: dk and dv are added before they are stored, and dq is then added to the stored sum.
 struct BackwardTensors {
   Problem problem;
   Bounds bounds;
@@ -19,7 +20,7 @@ struct BackwardTensors {
   HeadRows<bf16> dq, dk, dv;
 };
 
-// dk and dv, and dq. The first two functions need flash_fits, the others also wgmma_takes.
+// Compute dk and dv, and dq. The first two functions need flash_fits, the other two also wgmma_takes.
 void key_gradient(const BackwardTensors& tensors, Device device);
 void query_gradient(const BackwardTensors& tensors, Device device);
 void wgmma_key_gradient(const BackwardTensors& tensors, Device device);
@@ -27,7 +28,7 @@ void wgmma_query_gradient(const BackwardTensors& tensors, Device device);
 
 // ---- scores of the dk and dv kernels: rows are keys, columns are queries
 
-// Scores become p; lse has a number for each query.
+// Replaces scores by p; lse has one number for each query.
 template <int kTiles, int kPartTiles>
 __device__ inline void weigh_keys(const BackwardTensors& tensors, const float* lse, float (&p)[kTiles][kPartTiles][4]) {
   UNROLL(16)
@@ -52,8 +53,8 @@ __device__ inline void hide_queries(const Visible& visible, int t0, int j0, floa
     }
 }
 
-// ds replaces v . dy, and p is multiplied by the factors of dropout: element e of tile [i][x] stays if bit e of kept(i, x) is set. In a sum
-// of both gradients ds includes the factor z.
+// Replaces v . dy by ds, and multiplies p by the factors of dropout: element e of tile [i][x] stays if bit e of kept(i, x) is set. If both
+// gradients are added (in_sum), ds includes the factor z.
 template <bool dropping, bool in_sum, int kTiles, int kPartTiles, class KeptOfTile>
 __device__ inline void differentiate_keys(const BackwardTensors& tensors, KeptOfTile kept, const float* delta,
     float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) {
@@ -80,7 +81,7 @@ __device__ inline void differentiate_keys(const BackwardTensors& tensors, KeptOf
 template <int kTiles> struct QuerySums {
   float lse[kTiles][2], delta[kTiles][2];  // lse times log2(e)
 
-  // Queries after the last are zeros: p = 1 and ds = 0.
+  // For queries after the last, lse and delta are 0, so p = 1 and ds = 0.
   __device__ QuerySums(const BackwardTensors& tensors, int head, int t0) {
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i)
@@ -92,7 +93,7 @@ template <int kTiles> struct QuerySums {
       }
   }
 
-  // Scores become p; z is score_scale log2(e).
+  // Replaces scores by p; z is score_scale log2(e).
   template <int kPartTiles> __device__ void weigh(float z, float (&p)[kTiles][kPartTiles][4]) const {
     UNROLL(4)
     for (int i = 0; i < kTiles; ++i) UNROLL(16)
@@ -100,7 +101,7 @@ template <int kTiles> struct QuerySums {
       for (int e = 0; e < 4; ++e) p[i][x][e] = ptx::exp2_approx(smaller(math::fma(p[i][x][e], z, -lse[i][e / 2]), 0));
   }
 
-  // ds replaces dy . v; kept as in differentiate_keys.
+  // Replaces dy . v by ds; `kept` is as in differentiate_keys.
   template <bool dropping, int kPartTiles, class KeptOfTile>
   __device__ void differentiate(
       const BackwardTensors& tensors, KeptOfTile kept, const float (&p)[kTiles][kPartTiles][4], float (&ds)[kTiles][kPartTiles][4]) const {

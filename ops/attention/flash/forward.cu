@@ -1,13 +1,13 @@
-// The forward in bf16 on tensor cores (Dao 2023, FlashAttention-2). A thread block has 128 queries of one head, 32 to a warp, and goes over
-// the keys they see, 64 or 32 at a time. Each query has a number m near its largest score so far (see Softmax::weigh), and its l and o so
-// far. With z = log2(e) times the factor of the scores (the hardware has exp2 and no exp),
-//   s = q k^T,   o and l times 2^((m - m') z) when m becomes m',   p = 2^((s - m) z),   l = l + sum_j p,   o = o + p v
-// and at the end y = o / l,  lse = m z / log2(e) + log l. Scores and weights never leave the registers. The next keys and values are copied
-// while the current ones are used. Only tiles that an edge of the mask crosses need the mask. Keys that are values, as with a metric, are
-// copied once. GPUs with wgmma use wgmma/forward.cu for widths 64 and 128.
+// The forward pass in bf16 on tensor cores (Dao 2023, FlashAttention-2). A thread block has 128 queries of one head, 32 to a warp, and goes
+// over the keys they see, 64 or 32 at a time. For each query the block keeps a number m near its largest score so far (see Softmax::weigh),
+// and its sums l and o so far. With z = log2(e) times the factor of the scores (the hardware has exp2 and no exp),
+//   s = q k^T,   o and l are multiplied by 2^((m - m') z) when m becomes m',   p = 2^((s - m) z),   l = l + sum_j p,   o = o + p v
+// and at the end y = o / l, lse = m z / log2(e) + log l. Scores and weights never leave the registers. The next keys and values are copied
+// while the current ones are used. Only tiles that an edge of the mask crosses need the mask. Keys that are also the values, as with a
+// metric, are copied once. GPUs with wgmma use wgmma/forward.cu for widths 64 and 128.
 //
 // With b sequences, n heads of width k, c queries and c keys, N = b n c:
-//   bytes   8 N k read and written (q, k, v, y, once) + 4 N of lse; keys and values again from L2, c / 128 times
+//   bytes   8 N k read and written (q, k, v, y, once) + 4 N of lse; keys and values read again from L2, c / 128 times
 //   FLOPs   4 N c k, half of it when causal; exponentials N c, half of it when causal
 #include "ops/attention/flash/flash.h"
 #include "ops/attention/flash/softmax.h"

@@ -1,11 +1,11 @@
-// dk and dv in bf16 on tensor cores (formulas in backward.h): a thread block has 128 keys of one head, 32 or 16 to a warp, and goes over
-// the queries that see them, 32 at a time. If query heads share the keys, it processes one head after the other. Scores are transposed
-// (keys are rows): they and their gradients have the layout of a left operand and never leave the registers. Keys that are values, as with
-// a metric, are copied once and have one gradient, in half of the registers: sum_t (m_tj p_tj dy_t + z ds_tj q_t). GPUs with wgmma use
-// wgmma/backward.cu for widths 64 and 128 and keys of one query head.
+// Computes dk and dv in bf16 on tensor cores (formulas in backward.h): a thread block has 128 keys of one head, 32 or 16 to a warp, and
+// goes over the queries that see them, 32 at a time. If query heads share the keys, it processes one head after the other. Scores are
+// transposed (keys are rows), so they and their gradients have the layout of a left operand and never leave the registers. Keys that are
+// also the values, as with a metric, are copied once and have one gradient, in half of the registers: sum_t (m_tj p_tj dy_t + z ds_tj q_t).
+// GPUs with wgmma use wgmma/backward.cu for widths 64 and 128 and keys of one query head.
 //
 // With N = b n c queries of width k, and N keys:
-//   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy again from L2, c / 128 times
+//   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy read again from L2, c / 128 times
 //   FLOPs   8 N c k, half of it when causal; exponentials N c, half of it when causal
 #include "ops/attention/flash/backward.h"
 #include "ops/attention/flash/flash.h"
@@ -35,7 +35,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
   struct WarpState {
     int head, j;  // the warp's first key
     LeftRows k, v;
-    float gradients[kGradients][kTiles][kWidth / 8][4];  // the keys', and last the values'
+    float gradients[kGradients][kTiles][kWidth / 8][4];  // for the keys, then for the values
   };
 
   HD int blocks() const { return blocks_of<kKeys>(tensors.problem.keys); }
@@ -43,7 +43,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
   __device__ static Tile<kWidth> values() { return keys().after(kOwn - kKeys); }
   __device__ static Tile<kWidth> queries(int stage) { return keys().after(kOwn + 2 * kQueries * stage); }
   __device__ static Tile<kWidth> gradients(int stage) { return queries(stage).after(kQueries); }
-  // kQueries numbers of lse, then kQueries of delta.
+  // A stage's sums: kQueries numbers of lse, then kQueries of delta.
   __device__ static float* sums(int stage) { return dynamic_shared<float>() + kSums / 4 + 2 * kQueries * stage; }
 
   __device__ void operator()() const {
@@ -78,7 +78,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     store(own, row);
   }
 
-  // Queries after the last are zeros: p = 1 is multiplied by dy = 0, and ds = 0.
+  // Starts to load queries. Queries after the last become zeros: p = 1 is multiplied by dy = 0, and ds = 0.
   __device__ void begin_queries(const Sources& from, int t0, int stage) const {
     const int rows = tensors.bounds.queries - t0, i = static_cast<int>(threadIdx.x) % kQueries;
     begin_rows<kQueries, kThreads>(queries(stage), tensors.q, from.q_chunk, t0, tensors.bounds.queries);
@@ -103,7 +103,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     add_weighted<kTiles, kWidth>(own.gradients[0], ds, queries(stage), part);
   }
 
-  // The gradients of padding are zeros.
+  // Stores the gradients, zeros for padding.
   __device__ void store(WarpState& own, int row) const {
     if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.score_scale), keys(), row, own);
     store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own);

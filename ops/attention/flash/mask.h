@@ -1,5 +1,5 @@
-// The visible weights of the flash attention kernels, by tiles (most tiles are fully visible or not at all), the weights that dropout
-// keeps, and the order of the work of thread blocks.
+// For the flash attention kernels: the visible weights of each tile (most tiles are fully visible or not at all), the weights that dropout
+// keeps, and the work order of thread blocks.
 #pragma once
 #include "ops/attention/flash/tile.h"
 #include "ops/attention/kernels.h"
@@ -8,7 +8,7 @@ namespace ricci::attention_kernels::flash {
 
 constexpr float kLog2E = 1.44269504088896340736f;
 
-// The visibility and the extents in 32 bits. As an argument of the kernels they are read from constant memory and need no registers.
+// The visibility and the extents in 32 bits. As a kernel argument they are read from constant memory and need no registers.
 struct Bounds {
   int cell, least, most, queries, keys;
   explicit Bounds(const Problem& problem)
@@ -19,15 +19,15 @@ struct Bounds {
         keys(static_cast<int>(problem.keys)) {}
 };
 
-// The keys that the queries of a head see (visibility.h), for rectangles: the queries t0 .. t1 - 1 and the keys j0 .. j1 - 1.
+// The keys that the queries of a head see (visibility.h), for rectangles of the queries t0 .. t1 - 1 and the keys j0 .. j1 - 1.
 struct Visible {
   const Bounds& bounds;
-  int keys;  // without padding
+  int keys;  // number of keys without padding
   __device__ Visible(const Bounds& bounds, const Problem& problem, int head)
       : bounds(bounds), keys(static_cast<int>(problem.keys_of(head))) {}
 
   // The distance t - cell j is smallest in the corner (t0, j1 - 1) and largest in the corner (t1 - 1, j0). The formulas use the width j1 -
-  // j0: it is known at compile time, and both corners then need a single product.
+  // j0: it is known at compile time, so both corners need only one product.
   __device__ bool all(int t0, int t1, int j0, int j1) const {
     return max_distance(t1, j0) < bounds.most && min_distance(t0, j0, j1) >= bounds.least && j1 <= keys;
   }
@@ -64,7 +64,7 @@ __device__ inline void hide_outside(float (&c)[kTiles][kColumnTiles][4], int i, 
 }
 
 // Sets pairs that are not visible to `hidden`: rows are the queries from t0 on, columns the keys from j0 on. Key j is visible to query t if
-// t - most < cell j <= t - least: no division is needed.
+// t - most < cell j <= t - least, so no division is needed.
 template <int kTiles, int kColumnTiles>
 __device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (&c)[kTiles][kColumnTiles][4], float hidden) {
   const Bounds& bounds = visible.bounds;
@@ -76,8 +76,8 @@ __device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (
     }
 }
 
-// The weights that dropout keeps. One block of the random generator has the numbers of four adjacent keys of a query. Of 16 x 8 weights
-// each lane samples four, and they exchange them. Both functions return in bit e whether element c[e] of the lane stays.
+// The weights that dropout keeps. One block of the random generator contains the numbers of four adjacent keys of a query. Of 16 x 8
+// weights, each lane samples four, and the lanes exchange the results. Bit e of a result is 1 if element c[e] of the lane stays.
 struct Kept {
   Philox random;
   uint32_t dropped_below;
@@ -121,9 +121,10 @@ struct Kept {
   }
 };
 
-// The head of a thread block, and the one of its `blocks` of rows. `read` is the number of positions of the other side that a block goes
-// over: two rows of bf16 each. Heads are processed in groups, and the keys and values of a group fit into L2. In a group the blocks of all
-// heads take turns, from the first or the last: under a causal mask the last blocks of queries and the first blocks of keys have most work.
+// The head that a thread block works on, and its block of rows, one of `blocks`. `read` is the number of positions of the other side that a
+// block goes over, two rows of bf16 each. Heads are processed in groups, and the keys and values of a group fit into L2. In a group the
+// blocks of all heads take turns, from the first or the last block on: under a causal mask the last blocks of queries and the first blocks
+// of keys have the most work.
 struct Place {
   int head, block;
   __device__ Place(const Problem& problem, int64_t read, int blocks, bool last_first) {
@@ -139,8 +140,8 @@ struct Place {
 
 template <int kRows> HD int blocks_of(int64_t positions) { return static_cast<int>((positions + kRows - 1) / kRows); }
 
-// The start of the head for a query head, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk, an int with half
-// the registers of a pointer. flash_fits ensures that ints can count the chunks.
+// The start of the head that a query head uses, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk, an int with
+// half the registers of a pointer. flash_fits ensures that ints can count the chunks.
 constexpr int kChunk = 8;  // elements
 template <class T> __device__ inline int chunk_of(const HeadRows<T>& rows, const Problem& problem, int head) {
   const int heads = static_cast<int>(problem.heads), n = head % heads, shared = rows.group == 1 ? n : n / static_cast<int>(rows.group);

@@ -42,7 +42,7 @@ void copy_back(const Problem& problem, const Tensor& copy, const ColumnSlice& sl
   copy_strided("attention: unpad", copy, 0, slice.tensor, slice.offset, reversed);
 }
 
-// make(slice) for q, k and v. Equal slices share the result.
+// Returns make(slice) for q, k and v. Equal slices share the result.
 template <class Make> QueryKeyValue for_each_slice(const QueryKeyValue& slices, Make make) {
   const Tensor q = make(slices.q), k = same(slices.k, slices.q) ? q : make(slices.k);
   const Tensor shared = same(slices.v, slices.q) ? q : k;

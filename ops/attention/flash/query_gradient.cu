@@ -1,9 +1,10 @@
-// dq in bf16 on tensor cores (formulas in backward.h): a thread block has 128 queries of one head, 32 or 16 to a warp, and goes over the
-// keys they see, 32 at a time. In a separate kernel, each sum belongs to one thread block and needs no atomics. Scores and their gradients
-// never leave the registers. Keys that are values are copied once. GPUs with wgmma use wgmma/backward.cu for widths 64 and 128.
+// Computes dq in bf16 on tensor cores (formulas in backward.h): a thread block has 128 queries of one head, 32 or 16 to a warp, and goes
+// over the keys they see, 32 at a time. In this separate kernel, each sum belongs to one thread block and needs no atomics. Scores and
+// their gradients never leave the registers. Keys that are also the values are copied once. GPUs with wgmma use wgmma/backward.cu for
+// widths 64 and 128.
 //
 // With N = b n c queries of width k, and N keys:
-//   bytes   10 N k read and written (q, k, v, dy, dq, once) + 8 N of lse and delta; keys and values again from L2, c / 128 times
+//   bytes   10 N k read and written (q, k, v, dy, dq, once) + 8 N of lse and delta; keys and values read again from L2, c / 128 times
 //   FLOPs   6 N c k, half of it when causal; exponentials N c, half of it when causal
 #include "ops/attention/flash/backward.h"
 #include "ops/attention/flash/flash.h"

@@ -1,4 +1,4 @@
-// The running softmax of the forward, and the end of the work of a block (formulas in forward.cu).
+// The running softmax of the forward pass, and the last steps of a block (formulas in forward.cu).
 #pragma once
 #include "cuda/math.h"
 #include "cuda/verbs/reduce.h"
@@ -6,7 +6,7 @@
 
 namespace ricci::attention_kernels::flash {
 
-// A warp's state over the keys so far, with kTiles x 16 queries and 8 kPartTiles keys at a time.
+// A warp's state after the keys so far, for kTiles x 16 queries and 8 kPartTiles keys at a time.
 template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
   static constexpr float kLowest = -__builtin_huge_valf(), kSlack = 8;
   using Scores = float[kTiles][kPartTiles][4];
@@ -26,8 +26,8 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
       for (int e = 0; e < 4; ++e) o[i][x][e] = 0;
   }
 
-  // Scores become p, and the state is updated; `z` is as in forward.cu. The result does not depend on m as long as p stays within range. A
-  // move of m to the maximum multiplies all of o, so m moves only if p would exceed 2^kSlack: rarely after the first keys.
+  // Replaces scores by p and updates the state; `z` is as in forward.cu. The result does not depend on m as long as p stays within range.
+  // Moving m to the maximum multiplies all of o, so m moves only if p would exceed 2^kSlack. This is rare after the first keys.
   __device__ void weigh(Scores& s, float z) {
     float largest[kTiles][2];
     bool far = false;
@@ -50,7 +50,8 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
     }
   }
 
-  // The weights that stay are not divided by 1 - p here: finish does it once for their sum. The first query is t, the first key j0.
+  // Sets dropped weights to 0. The weights that stay are not divided by 1 - p here: finish divides their sum once. The first query is t,
+  // the first key j0.
   __device__ static void drop(const Problem& problem, int head, int t, int j0, Scores& p) {
     const Kept kept(problem, head);
     UNROLL(4)
@@ -62,7 +63,7 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
   }
 
   // Stores y and lse of the warp's queries t .. t + rows - 1, through the rows of a tile that belong to the warp. A query that sees no key
-  // has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
+  // has l = 0: its output is 0, and its infinite lse gives p = 0 in the backward pass.
   __device__ void finish(
       const Problem& problem, const HeadRows<bf16>& y, float* lse, int head, int t, int rows, const Tile<kWidth>& by, int row) {
     UNROLL(4)

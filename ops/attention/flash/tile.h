@@ -1,6 +1,6 @@
 // Shared by the flash attention kernels: tiles of bf16 in shared memory, and the products that a warp computes from them on tensor cores
-// (Dao 2023, with mma m16n8k16). A warp has kTiles x 16 rows of the left operand and of the result. The lane with g = lane / 4 and q = lane
-// % 4 holds of a result c[i][j] the rows 16 i + g (elements 0, 1) and 16 i + g + 8 (2, 3), in the columns 8 j + 2 q and 8 j + 2 q + 1
+// (Dao 2023, with mma m16n8k16). A warp has kTiles x 16 rows of the left operand and of the result. Of a result c[i][j], the lane with g =
+// lane / 4 and q = lane % 4 holds the rows 16 i + g (elements 0, 1) and 16 i + g + 8 (2, 3), in the columns 8 j + 2 q and 8 j + 2 q + 1
 // (cuda/ptx.h).
 #pragma once
 #include "core/tensor.h"
@@ -21,13 +21,14 @@ template <int kWidth> struct Tile {
   bf16* data;
 
   __device__ static int offset(int row, int chunk) { return row * kWidth + (chunk ^ (row / (8 / kSwapped) % kSwapped)) * 8; }
-  // The offset of chunk n + chunks, given the offset of chunk n (0 or 1); `chunks` is even. Most of it is constant: this saves registers.
+  // The offset of chunk n + chunks, given the offset of chunk n (0 or 1); `chunks` is even. Most of the result is constant: this saves
+  // registers.
   __device__ static int moved(int offset, int chunks) { return (offset ^ chunks % kSwapped * 8) + chunks / kSwapped * kSwapped * 8; }
   __device__ bf16* at(int row, int chunk) const { return data + offset(row, chunk); }
-  __device__ Tile after(int rows) const { return {data + rows * kWidth}; }  // a multiple of 8
+  __device__ Tile after(int rows) const { return {data + rows * kWidth}; }  // `rows` is a multiple of 8
 
-  // The offset of the address that a lane gives ldmatrix for 16 x 16 elements. left_of_lane: for a left operand, or for a right operand
-  // that is transposed on the way. right_of_lane: for a right operand with its rows as the columns of the product.
+  // The offset of the address that a lane passes to ldmatrix for 16 x 16 elements. left_of_lane: for a left operand, or for a right operand
+  // that is transposed while it is loaded. right_of_lane: for a right operand with its rows as the columns of the product.
   __device__ static int left_of_lane() { return offset(lane() % 16, lane() / 16); }
   __device__ static int right_of_lane() { return offset(lane() / 16 * 8 + lane() % 8, lane() / 8 % 2); }
 };
@@ -38,8 +39,8 @@ HD constexpr int lanes_of_row(int width) {
   return width <= 64 ? 8 : 16;
 }
 
-// Starts to copy kRows rows, `pitch` elements apart; rows from `rows` on become zeros. 2^n lanes share a row: a thread's rows are then a
-// multiple of 8 apart and its chunks permuted alike.
+// Starts to copy kRows rows, `pitch` elements apart; rows from `rows` on become zeros. 2^n lanes share a row, so a thread's rows are a
+// multiple of 8 apart and its chunks are permuted alike.
 template <int kRows, int kThreads, int kWidth>
 __device__ inline void begin_load(const Tile<kWidth>& tile, const bf16* from, int pitch, int rows) {
   constexpr int kLanes = lanes_of_row(kWidth), kStep = kThreads / kLanes;
@@ -83,7 +84,7 @@ template <bool held, int kTiles, int kWidth> struct Chosen { using Type = ReadRo
 template <int kTiles, int kWidth> struct Chosen<true, kTiles, kWidth> { using Type = HeldRows<kTiles, kWidth>; };
 template <bool held, int kTiles, int kWidth> using ChosenRows = typename Chosen<held, kTiles, kWidth>::Type;
 
-// Two tiles of 8 columns next to each other: c[i][j] += a[i] b and c[i][j + 1] += a[i] b', for all i.
+// Adds products to two adjacent tiles of 8 columns: c[i][j] += a[i] b and c[i][j + 1] += a[i] b', for all i.
 template <int kTiles, int kColumnTiles>
 __device__ inline void multiply(float (&c)[kTiles][kColumnTiles][4], int j, const uint32_t (&a)[kTiles][4], const uint32_t (&b)[4]) {
   const uint32_t left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
@@ -111,7 +112,7 @@ __device__ inline void add_scores(float (&c)[kTiles][kColumnTiles][4], const Row
 }
 
 // o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, one for each column of w. The weights are rounded to bf16. They need no
-// shuffle: a lane holds exactly those elements of a result that it needs of a left operand.
+// shuffle: of a result, a lane holds exactly the elements that it needs of a left operand.
 template <int kTiles, int kWidth, int kWeightTiles>
 __device__ inline void add_weighted(
     float (&o)[kTiles][kWidth / 8][4], const float (&w)[kTiles][kWeightTiles][4], const Tile<kWidth>& b, int row) {
@@ -130,7 +131,7 @@ __device__ inline void add_weighted(
   }
 }
 
-// The sums of eight pairs of bf16.
+// Returns the sums of eight pairs of bf16.
 __device__ inline uint4 add_bf16(const uint4& a, const uint4& b) {
   const auto add = [](unsigned x, unsigned y) {
     return ptx::pack_bf16(
@@ -139,13 +140,13 @@ __device__ inline uint4 add_bf16(const uint4& a, const uint4& b) {
   return {add(a.x, b.x), add(a.y, b.y), add(a.z, b.z), add(a.w, b.w)};
 }
 
-// target_rx = factor(i, half) o_rx for the first `rows` of the rows of the warp; half 1 means the rows 16 i + g + 8. With `add` target_rx
-// += instead. For stores of 16 bytes, the numbers pass through rows of a tile that belong to the warp and that no other warp still reads.
+// target_rx = factor(i, half) o_rx for the first `rows` rows of the warp; half 1 means the rows 16 i + g + 8. With `add`, target_rx +=
+// instead. For stores of 16 bytes, the numbers pass through rows of a tile that belong to the warp and that no other warp still reads.
 template <int kTiles, int kWidth, class Factor>
 __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Factor factor, const Tile<kWidth>& by, int row, bf16* target,
     int pitch, int rows, bool add = false) {
   constexpr int kChunks = Tile<kWidth>::kChunks;
-  __syncwarp();  // every lane has read its part
+  __syncwarp();  // all lanes have read their parts
   UNROLL(4)
   for (int i = 0; i < kTiles; ++i)
     for (int half = 0; half < 2; ++half) {
@@ -167,7 +168,7 @@ __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Facto
   }
 }
 
-// The larger and the smaller of two numbers; of a number and a NaN, the number.
+// Return the larger and the smaller of two numbers; of a number and a NaN, the number.
 HD float larger(float a, float b) { return __builtin_fmaxf(a, b); }
 HD float smaller(float a, float b) { return __builtin_fminf(a, b); }
 

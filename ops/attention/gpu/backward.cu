@@ -1,9 +1,9 @@
-// The backward on GPUs, from the kept log-sum-exp. With q already times the factor z of the scores:
+// The backward pass on GPUs, computed from the kept log-sum-exp. With q already multiplied by the factor z of the scores:
 //   p_tj = exp(q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 // A thread block of the first kernel has 64 keys and sums dv_j = sum_t p_tj dy_t and dk_j = sum_t ds_tj q_t, over the query heads that
-// share them in order. A thread block of the second has 64 queries and sums dq_t = z sum_j ds_tj k_j. One kernel would need atomics, and
-// the bits would differ from run to run. With N = b n c queries of width k, N keys, elements of s bytes:
-//   bytes   8 s N k read and written, and the other side of each block again from L2, c / 64 times
+// share these keys, in order. A thread block of the second has 64 queries and sums dq_t = z sum_j ds_tj k_j. A single kernel would need
+// atomics, and the bits would differ from run to run. With N = b n c queries of width k, N keys, elements of s bytes:
+//   bytes   8 s N k read and written, and the other side of each block read again from L2, c / 64 times
 //   FLOPs   14 N c k, half of it when causal: both kernels compute the scores and their gradients
 #include "cuda/launch.h"
 #include "cuda/math.h"
@@ -14,7 +14,7 @@
 namespace ricci {
 namespace attention_kernels {
 
-// delta_bnc from rows r = (b, c, n) of k elements.
+// Computes delta_bnc from rows r = (b, c, n) of k elements.
 template <class T> struct Delta {
   using A = Accumulator<T>;
   Problem problem;
@@ -35,7 +35,7 @@ template <class T> struct BackwardTensors {
   const A *lse, *delta;
   HeadRows<T> dq, dk, dv;
 
-  // The rows of a head from query t, or key j, on.
+  // Return the rows of a head from query t or key j on.
   __device__ Matrix<T> q(int64_t head, int64_t t) const {
     return matrix(problem, q_rows, head, t, problem.queries, A(problem.score_scale));
   }
@@ -89,7 +89,7 @@ template <class T, int kWidth> struct QueryGradientKernel {
         dq, target, tensors.dq.row, problem.queries - t0, problem.width - x0, [&](int) { return A(problem.score_scale); }, add);
   }
 
-  // ds replaces dy . v.
+  // Replaces dy . v by ds.
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
       const A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = tensors.problem.dropout.active();
@@ -142,7 +142,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
     store_gradients(first_head, j0, x0, dk, dv);
   }
 
-  // ds replaces dy . v, and p replaces the scores, times the factor of dropout.
+  // Replaces dy . v by ds, and the scores by p times the factor of dropout.
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
       A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = tensors.problem.dropout.active();
@@ -162,7 +162,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
     }
   }
 
-  // The gradients of padding are zeros.
+  // Stores the gradients, zeros for padding.
   __device__ void store_gradients(
       int64_t head, int64_t j0, int64_t x0, A (&dk)[kThreadRows][kWidth / 16], const A (&dv)[kThreadRows][kWidth / 16]) const {
     const Problem& problem = tensors.problem;
@@ -197,7 +197,7 @@ HOST void blocks_backward(
     const BackwardTensors<T> tensors{problem, head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
         head_rows<const T>({dy}), out.lse_bnc.data<A>(), delta_bnc.data<A>(), head_rows<T>(gradients.q), head_rows<T>(gradients.k),
         head_rows<T>(gradients.v)};
-    // f64 has no registers for more.
+    // f64 has no registers for more columns.
     if (problem.width <= 32 || dtype_of<T> == Dtype::f64) return launch_backward<T, 32>(tensors, dy.device());
     if constexpr (dtype_of<T> != Dtype::f64) launch_backward<T, 64>(tensors, dy.device());
   });

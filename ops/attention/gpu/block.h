@@ -31,7 +31,7 @@ template <class A> struct SharedBlocks {
   __device__ A& weight(int i, int j) const { return weights[thread_row(i) * kScorePitch + thread_column(j)]; }
 };
 
-// Copies kRows x kColumns elements, times a factor, into rows of kPitch, and zeros outside rows x columns.
+// Copies kRows x kColumns elements, multiplied by a factor, into rows of kPitch elements, with zeros outside rows x columns.
 template <int kRows, int kColumns, int kPitch, class T, class A>
 __device__ inline void stage(A* target, const T* source, int64_t source_row, int64_t rows, int64_t columns, A factor) {
   UNROLL(8)
@@ -45,7 +45,7 @@ __device__ inline void stage(A* target, const T* source, int64_t source_row, int
 template <class T> struct Matrix {
   const T* data;
   int64_t row, rows;      // the distance between rows, and their number
-  Accumulator<T> factor;  // for every element
+  Accumulator<T> factor;  // multiplies every element
   __device__ Matrix columns_from(int64_t x) const { return {data + x, row, rows, factor}; }
 };
 template <class T>
@@ -69,7 +69,7 @@ struct BlockMask {
   }
 };
 
-// sum_ij = a_i . b_j of the thread's rows and columns.
+// sum_ij = a_i . b_j for the thread's rows and columns.
 template <class T, class A>
 __device__ inline void scores(
     const Matrix<T>& a, const Matrix<T>& b, int64_t width, const SharedBlocks<A>& shared, A (&sum)[kThreadRows][kThreadColumns]) {
@@ -93,14 +93,14 @@ __device__ inline void scores(
   }
 }
 
-// The output columns of a kernel: kWidth of them. A thread has kWidth / 16, in runs of adjacent columns.
+// The kWidth output columns of a kernel. A thread has kWidth / 16 of them, in runs of adjacent columns.
 template <int kWidth> struct OutputColumns {
   static constexpr int kOfThread = kWidth / 16, kRun = kOfThread < 4 ? kOfThread : 4;
-  static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // a staged part's
+  static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // for a staged part
   __device__ static int column(int c) { return c / kRun * 16 * kRun + static_cast<int>(threadIdx.x) % 16 * kRun + c % kRun; }
 };
 
-// The thread's rows of o_ix += sum_j weights_ij b_jx, for the columns x < kWidth that b starts with (`columns` of them exist).
+// o_ix += sum_j weights_ij b_jx for the thread's rows i and the first kWidth columns x of b (`columns` of them exist).
 template <int kWidth, class T, class A>
 __device__ inline void add_weighted(const Matrix<T>& b, int64_t columns, const SharedBlocks<A>& shared, A (&o)[kThreadRows][kWidth / 16]) {
   using Output = OutputColumns<kWidth>;
@@ -123,7 +123,7 @@ __device__ inline void add_weighted(const Matrix<T>& b, int64_t columns, const S
   }
 }
 
-// to_ix = factor_i o_ix; with `add` to_ix += instead.
+// to_ix = factor_i o_ix; with `add`, to_ix += instead.
 template <int kWidth, class T, class A, class Factor>
 __device__ inline void store(
     const A (&o)[kThreadRows][kWidth / 16], T* target, int64_t row, int64_t rows, int64_t columns, Factor factor, bool add = false) {
@@ -140,7 +140,7 @@ template <class A> __device__ inline void store_weights(const A (&w)[kThreadRows
 }
 
 // Writes the factors of dropout to `target`, for the queries t0 .. t0 + 63 and the keys j0 .. j0 + 63 at distances of t_pitch and j_pitch.
-// A block of the random generator has the numbers of four adjacent keys; a query's keys can start anywhere in it.
+// A block of the random generator contains the numbers of four adjacent keys; a query's keys can start anywhere in it.
 template <class A>
 __device__ inline void stage_factors(const Problem& problem, int64_t head, int64_t t0, int64_t j0, int t_pitch, int j_pitch, A* target) {
   constexpr int kBlocks = kGpuBlock / 4 + 1;

@@ -3,9 +3,10 @@
 // the registers of its 128 threads, 8 rows x 4 columns in each (block.h). Each block updates the largest score m, the sum l and the output
 // o, as in cpu/running_softmax.h:
 //   s = q k^T,  m' = max(m, max_j s),  p = exp(s - m'),  l = l exp(m - m') + sum_j p,  o = o exp(m - m') + p v
-// q is already times z. At the end y = o / l and lse = m + log l. 16 threads share a row: row_reduce exchanges their maxima and sums.
+// q is already multiplied by z. At the end y = o / l and lse = m + log l. 16 threads share a row: row_reduce exchanges their maxima and
+// sums.
 // With N = b n c queries of width k, N keys, s bytes per number:
-//   bytes   4 s N k read and written, keys and values again from L2, c / 64 times;  FLOPs 4 N c k, half of it when causal
+//   bytes   4 s N k read and written, keys and values read again from L2, c / 64 times;  FLOPs 4 N c k, half of it when causal
 #include "cuda/launch.h"
 #include "cuda/math.h"
 #include "cuda/verbs/reduce.h"
@@ -57,7 +58,7 @@ template <class T, int kWidth> struct ForwardKernel {
       store_weights(s, shared);
       add_weighted<kWidth, T>(matrix(problem, v, head, j0, keys, A(1)).columns_from(x0), problem.width - x0, shared, state.o);
     }
-    // A query that sees no key has l = 0: its output is 0 and, with an infinite lse, p = 0 in the backward.
+    // A query that sees no key has l = 0: its output is 0, and its infinite lse gives p = 0 in the backward pass.
     store<kWidth>(state.o, y.of_head(problem, head) + t0 * y.row + x0, y.row, end - t0, problem.width - x0,
         [&](int i) { return state.l[i] == 0 ? A(0) : 1 / state.l[i]; });
     if (x0 == 0 && threadIdx.x % 16 == 0)
@@ -73,7 +74,7 @@ template <class T, int kWidth> struct ForwardKernel {
       for (int j = 0; j < kThreadColumns; ++j) p[i][j] *= shared.weight(i, j);
   }
 
-  // Scores become p, 0 where not visible; row i of the state is updated.
+  // Replaces scores by p (0 if not visible) and updates row i of the state.
   __device__ static void add_row(const BlockMask& mask, int i, A (&s)[kThreadColumns], State& state) {
     A largest = kLowest, sum = 0;
     for (int j = 0; j < kThreadColumns; ++j)
@@ -102,7 +103,7 @@ template <class T, int kWidth> void launch_forward(const Problem& problem, const
 HOST void blocks_forward(const Problem& problem, const QueryKeyValue& inputs, const Outputs& out) {
   with_dtype(out.y_bcd, [&]<class T>(T) {
     if (problem.width <= 32) return launch_forward<T, 32>(problem, inputs, out);
-    if constexpr (dtype_of<T> != Dtype::f64) {  // f64 has no registers for more
+    if constexpr (dtype_of<T> != Dtype::f64) {  // f64 has no registers for more columns
       if (problem.width > 64) return launch_forward<T, 128>(problem, inputs, out);
     }
     launch_forward<T, 64>(problem, inputs, out);

@@ -294,9 +294,9 @@ TEST_CASE("attention says what is wrong with its views") {
   CHECK(message({x, 8, INT64_MAX}, {x}, {x}) == "attention: q[2 3 24] does not have 9223372036854775807 columns from 8 on");
   CHECK(message({x, 0, 8}, {x, 8}, {x, 16, 8}) == "attention: q has 8 columns, k has 16, expected the same");
   CHECK(message({x, 0, 8}, {x, 4, 8}, {x, 16, 8}) ==
-        "attention: the columns 0 .. 7 of q and 4 .. 11 of k overlap, expected the same or separate ones");
+        "attention: the columns 0 .. 7 of q and 4 .. 11 of k overlap, expected equal or disjoint columns");
   CHECK(message({x, 0, 8}, {longer, 4, 8}, {longer, 11, 8}) ==
-        "attention: the columns 4 .. 11 of k and 11 .. 18 of v overlap, expected the same or separate ones");
+        "attention: the columns 4 .. 11 of k and 11 .. 18 of v overlap, expected equal or disjoint columns");
   CHECK(message({x, 0, 8}, {longer, 0, 8}, {longer, 8, 8}) == "no error");
   CHECK(message({x, 0, 8}, {convert(x, Dtype::f32), 8, 8}, {x, 16, 8}) == "attention: q_bcx is f64 on cpu, k_bCy f32 on cpu");
   CHECK(

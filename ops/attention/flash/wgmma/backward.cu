@@ -1,9 +1,9 @@
-// dk and dv in bf16 on the warpgroup products of compute capability 9.0, for head widths 64 and 128. Tensor cores reach their peak only
-// with these: forward and backward are 1.39 times as fast as with mma.sync (width 128, H200, 2026-11-26: tests/bench/README.md). The
-// formulas are in backward.h. key_gradient.cu counts the bytes and serves all other widths and GPUs. A thread block has 64 keys of one head
-// for each warpgroup, and goes over the queries that see them, 64 at a time. Scores are transposed. The tensor cores read keys, values,
-// queries and dy from shared memory; p and ds have the layout of a left operand and never leave the registers. While one warpgroup works on
-// its scores, the tensor cores work for another; p is computed while they compute v . dy.
+// Computes dk and dv in bf16 with the warpgroup products of compute capability 9.0, for head widths 64 and 128. Tensor cores reach their
+// peak only with these: the forward and backward passes are 1.39 times as fast as with mma.sync (width 128, H200, 2026-11-26:
+// tests/bench/README.md). The formulas are in backward.h. key_gradient.cu lists the bytes and is used for all other widths and GPUs. A
+// thread block has 64 keys of one head for each warpgroup, and goes over the queries that see them, 64 at a time. Scores are transposed.
+// The tensor cores read keys, values, queries and dy from shared memory; p and ds have the layout of a left operand and never leave the
+// registers. While one warpgroup works on its scores, the tensor cores work for another; p is computed while they compute v . dy.
 //
 //   cycles  per 64 keys and 64 queries of width k: 2 k / 16 products of 64 x 64 x 16 and 8 of 64 x k x 16 take 8 k cycles of an SM's
 //           tensor cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
@@ -33,7 +33,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
   };
   struct WarpState {
     int head, j;                                    // the warp's first key
-    float gradients[kGradients][1][kWidth / 8][4];  // the keys', and last the values'
+    float gradients[kGradients][1][kWidth / 8][4];  // for the keys, then for the values
   };
 
   HD int blocks() const { return blocks_of<kKeys>(tensors.problem.keys); }
@@ -42,7 +42,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
   __device__ static int stage_of(int t0) { return static_cast<int>(static_cast<unsigned>(t0) / kQueries % 2); }
   __device__ static Queries queries(int stage) { return {dynamic_shared<bf16>() + (kOwnBytes + kStageBytes * stage) / 2}; }
   __device__ static Queries gradients(int stage) { return {queries(stage).data + Queries::kBytes / 2}; }
-  // kQueries numbers of lse, then kQueries of delta.
+  // A stage's sums: kQueries numbers of lse, then kQueries of delta.
   __device__ static float* sums(int stage) { return dynamic_shared<float>() + kSums / 4 + 2 * kQueries * stage; }
 
   __device__ void operator()() const {
@@ -62,7 +62,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
       const int stage = stage_of(t0);
       ptx::cp_async_wait_all();
       ptx::fence_proxy_async();
-      __syncthreads();  // these have arrived; the previous ones have been read
+      __syncthreads();  // these queries have arrived; the previous queries have been read
       if (t0 + kQueries < end) begin_queries(from, t0 + kQueries, stage ^ 1);
       add_queries(visible, t0, stage, own);
     }
@@ -71,7 +71,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
     store(own, row);
   }
 
-  // Queries after the last are zeros: p = 1 is multiplied by dy = 0, and ds = 0.
+  // Starts to load queries. Queries after the last become zeros: p = 1 is multiplied by dy = 0, and ds = 0.
   __device__ void begin_queries(const Sources& from, int t0, int stage) const {
     if (threadIdx.x < kLoading) {
       queries(stage).template begin<kLoading>(tensors.q, from.q_chunk, t0, tensors.bounds.queries);
@@ -83,7 +83,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
     else if (i >= 0) ptx::cp_async<4>(sums(stage) + i, tensors.lse + index, bytes);
   }
 
-  // All four warps of a warpgroup are needed for its products: they skip queries together.
+  // A warpgroup's products need all its warps, so they skip queries together.
   __device__ void add_queries(const Visible& visible, int t, int stage, WarpState& own) const {
     const int of_warpgroup = own.j / kOfWarpgroup * kOfWarpgroup, rows = of_warpgroup % kKeys * Keys::kRowBytes;
     if (visible.none(t, t + kQueries, of_warpgroup, of_warpgroup + kOfWarpgroup)) return;
@@ -117,7 +117,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
     ptx::wgmma_wait<0>(own.gradients);
   }
 
-  // Padding also has gradients: zeros.
+  // Stores the gradients, zeros for padding.
   __device__ void store(const WarpState& own, int row) const {
     if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.score_scale), keys(), row, own);
     store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own);
@@ -134,9 +134,9 @@ HOST void wgmma_key_gradient(const BackwardTensors& tensors, Device device) {
   launch_flash<WarpgroupKeyGradientKernel, 64, 128>("attention' dk dv", device, tensors.problem, tensors.dk == tensors.dv, tensors);
 }
 
-// dq on the warpgroup products, called by query_gradient.cu. A thread block has 128 queries of one head, 64 for each of two warpgroups, and
-// goes over the keys they see, 64 at a time. The tensor cores read queries, dy, keys and values from shared memory; ds is a left operand in
-// registers. p is computed while they compute dy . v.
+// Computes dq with the warpgroup products; called by query_gradient.cu. A thread block has 128 queries of one head, 64 for each of two
+// warpgroups, and goes over the keys they see, 64 at a time. The tensor cores read queries, dy, keys and values from shared memory; ds is a
+// left operand in registers. p is computed while they compute dy . v.
 //
 //   cycles  per 64 queries and 64 keys of width k: 2 k / 16 products of 64 x 64 x 16 and 4 of 64 x k x 16 take 6 k cycles of an SM's
 //           tensor cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
@@ -181,7 +181,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
       const int stage = stage_of(j0);
       ptx::cp_async_wait_all();
       ptx::fence_proxy_async();
-      __syncthreads();  // these have arrived; the previous ones have been read
+      __syncthreads();  // these keys have arrived; the previous keys have been read
       if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
       add_keys(visible, own, j0, stage, dq);
     }
@@ -195,7 +195,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupQuery
     if constexpr (!keys_are_values) values(stage).template begin<kThreads>(tensors.v, v_chunk, j0, keys_of_head);
   }
 
-  // All four warps of a warpgroup are needed for its products: they skip keys together.
+  // A warpgroup's products need all its warps, so they skip keys together.
   __device__ void add_keys(const Visible& visible, const WarpState& own, int j, int stage, Sums& dq) const {
     const int of_warpgroup = own.t / kOfWarpgroup * kOfWarpgroup, rows = of_warpgroup % kQueries * Queries::kRowBytes;
     if (visible.none(of_warpgroup, of_warpgroup + kOfWarpgroup, j, j + kKeys)) return;

@@ -1,11 +1,12 @@
-// The forward in bf16 on the warpgroup products of compute capability 9.0, for head widths 64 and 128. Here the tensor cores read queries,
-// keys and values from shared memory themselves. This saves the instructions and registers of ldmatrix: forward and backward are 1.22 times
-// as fast as with mma.sync (width 64, causal, H200, 2026-11-26: tests/bench/README.md). ../forward.cu has the formulas and the bytes, and
-// serves all other widths and GPUs. A thread block has 128 queries of one head, 64 for each of two warpgroups, and goes over the keys they
-// see, 64 at a time. Weights are left operands in registers. While one warpgroup computes its softmax, the tensor cores work for another.
+// The forward pass in bf16 with the warpgroup products of compute capability 9.0, for head widths 64 and 128. Here the tensor cores read
+// queries, keys and values directly from shared memory. This saves the instructions and registers of ldmatrix: the forward and backward
+// passes are 1.22 times as fast as with mma.sync (width 64, causal, H200, 2026-11-26: tests/bench/README.md). ../forward.cu lists the
+// formulas and the bytes, and is used for all other widths and GPUs. A thread block has 128 queries of one head, 64 for each of two
+// warpgroups, and goes over the keys they see, 64 at a time. Weights are left operands in registers. While one warpgroup computes its
+// softmax, the tensor cores work for another.
 //
 // Queries in registers would save shared memory traffic, but ptxas of CUDA 13.0 compiles that wrongly: it reuses the registers of a left
-// operand within the loop, although the next round reads them again. Heads of width 64 were wrong from the second tile of keys on.
+// operand within the loop, although the next round reads them again. Results for width 64 were wrong from the second tile of keys on.
 //
 //   cycles  per 64 queries and 64 keys of width k: k / 16 products of 64 x 64 x 16 and 4 of 64 x k x 16 take 4 k cycles of an SM's tensor
 //           cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
@@ -64,7 +65,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwa
     if constexpr (!keys_are_values) values(stage).template begin<kThreads>(v, v_chunk, j0, keys_of_head);
   }
 
-  // A warpgroup's products need all four warps: they skip keys together.
+  // A warpgroup's products need all its warps, so they skip keys together.
   __device__ void add_keys(const Visible& visible, int head, int t, int j0, int stage, State& state) const {
     const int of_warpgroup = t - warp() % 4 * 16, rows = of_warpgroup % kQueries * Queries::kRowBytes;
     if (visible.none(of_warpgroup, of_warpgroup + kOfWarpgroup, j0, j0 + kKeys)) return;

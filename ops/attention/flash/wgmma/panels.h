@@ -1,5 +1,5 @@
-// Shared by the kernels on warpgroup products: tiles that tensor cores read from shared memory themselves, and the products of a warpgroup.
-// A warpgroup has 64 rows of the left operand and of the result. Each of its warps holds 16 of them as in tile.h.
+// Shared by the kernels on warpgroup products: tiles that tensor cores read directly from shared memory, and the products of a warpgroup. A
+// warpgroup has 64 rows of the left operand and of the result. Each of its warps holds 16 of them as in tile.h.
 #pragma once
 #include "ops/attention/flash/mask.h"
 
@@ -29,14 +29,14 @@ template <int kRows, int kWidth> struct Panels {
       target += kStep * 64;
     }
   }
-  // As a right operand: for columns 16 k .. 16 k + 15 of all rows, if rows are the columns of the product; for rows 16 k .. 16 k + 15 if
-  // the operand is transposed.
+  // For a right operand: columns(k) is for columns 16 k .. 16 k + 15 of all rows, if rows are the columns of the product; rows(k) is for
+  // rows 16 k .. 16 k + 15, if the operand is transposed.
   __device__ ptx::Descriptor descriptor() const { return ptx::descriptor(data, kPanelBytes, 8 * kRowBytes); }
   __device__ static int columns(int k) { return k / 4 * kPanelBytes + k % 4 * 32; }
   __device__ static int rows(int k) { return 16 * k * kRowBytes; }
 };
 
-// c = a b^T for 64 rows of a and 64 of b, as a separate group of products. A and B are the panels that hold them.
+// c = a b^T for 64 rows of a and 64 of b, as a separate group of products. A and B are the types of their panels.
 template <class A, class B> __device__ inline void begin_scores(float (&c)[8][4], ptx::Descriptor a, ptx::Descriptor b) {
   ptx::wgmma_bf16<false, false>(c, a, b);
   UNROLL(16)
@@ -61,7 +61,8 @@ struct KeptBits {
   }
 };
 
-// A result of 64 columns, rounded to bf16, as a left operand: a lane holds exactly those elements of the one that it needs of the other.
+// Rounds a result of 64 columns to bf16 for use as a left operand. Of the result, a lane holds exactly the elements that it needs of the
+// operand.
 __device__ inline void pack_left(uint32_t (&w)[4][4], const float (&c)[8][4]) {
   UNROLL(16)
   for (int n = 0; n < 16; ++n) w[n / 4][n % 4] = ptx::pack_bf16(c[n / 2][n % 2 * 2], c[n / 2][n % 2 * 2 + 1]);
