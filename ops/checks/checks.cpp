@@ -1,4 +1,4 @@
-// The list of checks, and their random inputs, equal on every device.
+// The list of checks, and their random inputs, with equal values on every device.
 #include "ops/checks/checks.h"
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Tensor integers_on(const std::vector<int64_t>& values, Device device) {
 }
 
 Tensor with_gaps(const Tensor& targets_r) {
-  if (!targets_r || targets_r.dtype() != Dtype::i64) return targets_r;  // the op reports the mistake
+  if (!targets_r || targets_r.dtype() != Dtype::i64) return targets_r;  // the op reports the error
   const Tensor host({targets_r.size()}, Dtype::i64);
   copy(host, targets_r);
   for (int64_t r = 1; r < host.size(); r += 3) host.data<int64_t>()[r] = -1;

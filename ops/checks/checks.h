@@ -1,5 +1,5 @@
-// The gradient checks of every op, in one list: the tests and ricci check run them on every device. A new op adds its line in one of the
-// files here. A test fails if a recorded op is missing here.
+// The gradient checks of every op, in one list: the tests and ricci check run them on every device. Add a line for a new op in one of the
+// files of this folder. A test fails if a recorded op is missing.
 #pragma once
 #include <type_traits>
 #include <vector>
@@ -56,7 +56,7 @@ const std::vector<OpCheck>& op_checks();
 
 std::vector<Parameter> draw_inputs(const OpCheck& check, Device device);
 
-// Names that are recorded without a gradient on purpose; backward through them throws.
+// Names of ops that are deliberately recorded without a gradient; a backward pass through them throws.
 const std::vector<const char*>& ops_without_backward();
 
 // ---- The parts of the list, one in each file
@@ -65,9 +65,9 @@ void add_row_checks(std::vector<OpCheck>& all);      // softmax, cross-entropy, 
 void add_product_checks(std::vector<OpCheck>& all);  // contract, linear, feed-forward, classifier, embedding, recomputation
 void add_mixing_checks(std::vector<OpCheck>& all);   // attention, metric scores, shift-and-sum
 
-// i64 [n]; an empty tensor if `values` is empty.
+// Returns an i64 tensor [n], or an empty tensor if `values` is empty.
 Tensor integers_on(const std::vector<int64_t>& values, Device device);
-// The sampled targets, every third replaced by "no target".
+// Returns the targets with every third one replaced by "no target".
 Tensor with_gaps(const Tensor& targets_r);
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// The checks of ops that exchange information between positions. Some exceed 64 positions, a block of attention.
+// The checks of ops that exchange information between positions. Some use more than 64 positions, attention's block size.
 #include "core/philox.h"
 #include "ops/attention/attention.h"
 #include "ops/checks/checks.h"
@@ -40,7 +40,7 @@ void add(std::vector<OpCheck>& all, const AttentionCheck& check) {
                  }});
 }
 
-// Queries, keys and values are the thirds of one tensor.
+// Adds checks with queries, keys and values as the thirds of one tensor.
 void add_packed_checks(std::vector<OpCheck>& all) {
   const auto check = [&](const char* variant, int64_t b, int64_t c, int64_t d, const Visibility& sees, const AttentionOptions& options,
                          std::vector<int64_t> lengths = {}) {
@@ -62,7 +62,7 @@ void add_packed_checks(std::vector<OpCheck>& all) {
   check("a different scale", 1, 5, 4, causal(0), {.heads = 2, .scale = 0.3});
 }
 
-// In one tensor, in two or in three. The gradients of equal slices add up.
+// Adds checks with slices of one, two or three tensors. The gradients of equal slices are added.
 void add_slice_checks(std::vector<OpCheck>& all) {
   const Shape c5{1, 5, 4}, c7{1, 7, 4};
   add(all, {"three tensors, fewer queries than keys", {c5, c7, c7}, 4, {0}, {1}, {2}, Visibility::not_causal(), {.heads = 2}});
@@ -75,7 +75,7 @@ void add_slice_checks(std::vector<OpCheck>& all) {
   add(all, {"queries from position 4 on", {{1, 3, 4}, {1, 7, 8}}, 4, {0}, {1}, {1, 4}, Visibility::causal(5).from(4), {.heads = 1}});
 }
 
-// Query heads share heads of keys and values.
+// Adds checks with query heads that share heads of keys and values.
 void add_group_checks(std::vector<OpCheck>& all) {
   const Visibility causal = Visibility::causal();
   add(all, {"groups: one key head", {{2, 7, 16}}, 12, {0}, {0, 12}, {0, 14}, causal, {.heads = 6, .kv_heads = 1}});

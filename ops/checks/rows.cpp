@@ -1,4 +1,5 @@
-// The checks of ops on rows, of means over positions, and of coarser scales. Some rows are wider than a thread block: they use other code.
+// The checks of ops on rows, of means over positions, and of coarser scales. Some rows are wider than a thread block: different code
+// computes them.
 #include "ops/checks/checks.h"
 #include "ops/pooling/window_mean.h"
 #include "ops/rows/cross_entropy.h"
@@ -30,7 +31,7 @@ void add_rms_norm_checks(std::vector<OpCheck>& all) {
   all.push_back({"rms_norm", "odd sizes", {normal({3, 5, 7}), normal({7})}, norm});
   all.push_back({"rms_norm", "one row, wider than a block", {normal({1, 301}), normal({301})}, norm});
   all.push_back(
-      {"rms_norm", "much eps", {normal({4, 6}), normal({6})}, [](const Arg& x, const Arg& gain) { return rms_norm(x, gain, 0.5); }});
+      {"rms_norm", "a large eps", {normal({4, 6}), normal({6})}, [](const Arg& x, const Arg& gain) { return rms_norm(x, gain, 0.5); }});
   const std::vector<CheckInput> inputs = {normal({3, 5, 8}), normal({3, 5, 8}), normal({8})};
   all.push_back({"residual_rms_norm", "both outputs", inputs, [](CheckInputs x) { return residual_rms_norm(x[0], x[1], x[2]); }});
   all.push_back(
@@ -45,7 +46,7 @@ void add_pooling_checks(std::vector<OpCheck>& all) {
   window("causal, odd sizes", {2, 7, 5}, {3, true});
   window("both sides", {2, 7, 5}, {3, false});
   window("wider than the sequence", {1, 4, 3}, {9, false});
-  window("an even one", {2, 6, 3}, {4, true});
+  window("an even window", {2, 6, 3}, {4, true});
   window("two positions", {3, 2, 2}, {5, true});
   window("padding, both sides", {4, 6, 3}, {3, false}, {6, 3, 0, 1});
   window("padding, causal", {3, 6, 3}, {4, true}, {6, 2, 0});
