@@ -2,7 +2,7 @@
 // gelu_tanh(x) = x s, s = (1 + tanh u)/2 = sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3)      gelu_tanh'(x) = s + 2 x s (1 - s) du/dx
 // silu(x)      = x s, s = sigmoid(x)                                silu'(x) = s + x s (1 - s)
 // sigmoid(x)   = 1 / (1 + exp(-x))                                  dx = dy y (1 - y)
-// The first three compute their slope in the forward, at little cost next to the value (unary.h).
+// The first three compute their slope in the forward pass, at little cost next to the value (unary.h).
 //   bytes   6 N for N numbers in bf16, forward (with a slope) and backward; sigmoid 4 N forward
 //   floor   65,536 rows of 3072 on an H200: 1.2 GB at 4.8 TB/s 0.25 ms each way
 #include "ops/elements/activations.h"

@@ -1,4 +1,4 @@
-// The activation functions, element by element, for tensors of any shape. A run file chooses one by its name, model.activation.
+// The activation functions, element by element, for tensors of any shape. A run file chooses one by its name, as model.activation.
 #pragma once
 #include <array>
 

@@ -3,7 +3,8 @@
 
 namespace ricci {
 
-// Element by element, with NumPy's broadcasting: shapes are aligned at the innermost index, and an extent of 1 or a missing index repeats.
+// Computed element by element, with NumPy's broadcasting: shapes are aligned at the innermost index, and an extent of 1 or a missing index
+// repeats.
 // Errors: the shapes do not broadcast, the arguments differ in dtype or device.
 Tensor add(const Arg& a, const Arg& b);
 Tensor subtract(const Arg& a, const Arg& b);

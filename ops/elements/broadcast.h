@@ -4,11 +4,11 @@
 
 namespace ricci {
 
-// The common shape of a and b, as in NumPy: aligned at the innermost index, an extent of 1 or a missing index repeats.
+// The common shape of a and b, as in NumPy: shapes are aligned at the innermost index, and an extent of 1 or a missing index repeats.
 // Error: two extents differ and neither is 1. The message begins with `op`.
 Shape broadcast_shape(const char* op, const Shape& a, const Shape& b);
 
-// The stride of x, broadcast to `shape`, along index d: 0 if it repeats there.
+// The stride of x, broadcast to `shape`, along index d: 0 if x repeats there.
 inline int64_t broadcast_stride(const Shape& shape, int d, const Shape& x) {
   const int index = d - shape.rank() + x.rank();
   if (index < 0 || x[index] == 1) return 0;

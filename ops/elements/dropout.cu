@@ -1,7 +1,7 @@
 // y_i  = x_i m_i,    m_i = 1/(1-p) if word i of the random stream is at least 2^32 p, else 0
 // dx_i = dy_i m_i
-// The backward computes m again; keeping it would need a tensor the size of x. A random block is four words, so a thread computes four
-// adjacent elements.
+// The backward pass computes m again; keeping m would need a tensor of the size of x. A random block is four words, so a thread computes
+// four adjacent elements.
 //   bytes   8 N for N numbers in f32, 4 N in bf16, each way; about 25 N integer operations for the random words
 //   floor   65,536 rows of 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms each way
 #include "ops/elements/dropout.h"
@@ -23,13 +23,13 @@ struct Mask {
 };
 
 // The generator, and the memory that holds its stream. A kernel of a recorded CUDA graph reads the stream at each launch, for new numbers
-// each time. The CPU reads it before the loop, so the loop is vectorised.
+// each time. The CPU reads it before the loop, so the loop can be vectorised.
 struct Drawn : Philox {
   PhiloxSource source;
   Drawn(const PhiloxSource& source, Device device) : Philox(device == Device::cpu ? source.philox() : Philox{}), source(source) {}
 };
 
-// kCount adjacent elements: 4 aligned ones, loaded and stored together, or 1.
+// Processes kCount adjacent elements: 4 aligned elements, loaded and stored together, or 1.
 template <class T, int kCount> struct Apply {
   using A = Accumulator<T>;
   struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Neighbours {
@@ -80,7 +80,7 @@ using namespace dropout_kernels;
 
 HOST Tensor dropout(const Arg& x, double p) {
   DIMS(x);
-  if (!(p >= 0 && p < 1)) fail("dropout: the probability must be in [0, 1), got {}", {p});
+  if (!(p >= 0 && p < 1)) fail("dropout: p is {}, expected 0 or more and less than 1", {p});
   const Mask mask{
       take_stream(), random_state().micro_batch * static_cast<uint64_t>(x.size()), static_cast<uint32_t>(p * 0x1p32), 1 / (1 - p)};
   return record("dropout", {x}, apply("dropout", x, mask), keep(mask),

@@ -59,7 +59,7 @@ concept HasSlope = requires {
   F::both(1.0f);
 };
 
-// Value and slope of a formula of either kind.
+// Returns the value and the slope of a formula of either kind.
 template <class F, class A> HD ValueAndSlope<A> both_of(A x) {
   if constexpr (HasSlope<F>) {
     return F::both(x);
@@ -70,8 +70,8 @@ template <class F, class A> HD ValueAndSlope<A> both_of(A x) {
 }
 
 // ---- bf16 on a GPU
-// F::Fast, if it is defined, replaces F. Its sigmoid is one instruction for a power of two and one for a reciprocal. Their relative error
-// stays below 2^-18 for s above 2^-40; rounding to bf16 is much coarser, 2^-9.
+// F::Fast, if it is defined, replaces F. Its sigmoid s uses one instruction for a power of two and one for a reciprocal. The relative error
+// of s stays below 2^-18 for s above 2^-40; rounding to bf16 is much coarser, 2^-9.
 template <class F, class T>
 concept HasFast = std::is_same_v<T, bf16> && requires {
   typename F::Fast;

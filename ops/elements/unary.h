@@ -1,7 +1,7 @@
-// Ops of one tensor, element by element, such as relu.cu. Each is a formula F (formulas.h) of one of two kinds:
-//   F::value and F::gradient   the slope follows from the value y, as for relu and sigmoid: y is kept for the backward
-//   F::both                    the slope needs x, as for gelu. If a tape records, the forward stores the slope instead of x: the same
-//                              memory, and the backward is one multiplication, dx = dy slope
+// Ops that map each element of one tensor, such as relu.cu. Each is a formula F (formulas.h) of one of two kinds:
+//   F::value and F::gradient   the slope follows from the value y, as for relu and sigmoid: y is kept for the backward pass
+//   F::both                    the slope needs x, as for gelu. If a tape records, the forward pass stores the slope instead of x: the same
+//                              memory, and the backward pass is one multiplication, dx = dy slope
 // CUDA_UNARY(F) or CUDA_UNARY_WITH_SLOPE(F) builds the kernels.
 #pragma once
 #include "autograd/record.h"
@@ -55,7 +55,7 @@ struct Outputs {
   Tensor y, kept;  // kept: the slope (empty if no gradient is wanted), or y
 };
 
-// `caller` is the line of the op, for errors about memory.
+// `caller` is the source line of the op, for errors about memory.
 template <class F> Outputs forward(const char* name, const Tensor& x, CallSite caller = {}) {
   caller.function = "forward";
   const Tape* const tape = Tape::recording();

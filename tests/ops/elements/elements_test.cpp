@@ -218,7 +218,7 @@ TEST_CASE("dropout: no element of a NaN disappears, and messages") {
     for (double v : values_of(dropout(x, 0.5))) CHECK(std::isnan(v));
   });
   CHECK(dropout(Tensor({0}), 0.5).size() == 0);
-  CHECK(message_of([] { dropout(Tensor({2}), 1); }) == "dropout: the probability must be in [0, 1), got 1");
-  CHECK(message_of([] { dropout(Tensor({2}), -0.5); }) == "dropout: the probability must be in [0, 1), got -0.5");
-  CHECK(message_of([] { dropout(Tensor({2}), NAN); }) == "dropout: the probability must be in [0, 1), got nan");
+  CHECK(message_of([] { dropout(Tensor({2}), 1); }) == "dropout: p is 1, expected 0 or more and less than 1");
+  CHECK(message_of([] { dropout(Tensor({2}), -0.5); }) == "dropout: p is -0.5, expected 0 or more and less than 1");
+  CHECK(message_of([] { dropout(Tensor({2}), NAN); }) == "dropout: p is nan, expected 0 or more and less than 1");
 }
