@@ -1,7 +1,7 @@
 // y_bcd = scale table_vd[ids_bc] + positions_Cd[first + c]
 // dtable_vd = scale sum over (b, c) with ids_bc = v of dy_bcd,   dpositions_Cd[first + c] = sum_b dy_bcd
-// Many rows of dy can have one id. They are sorted by id first, and each row of dtable is then one sum in a fixed order. The bits of atomic
-// additions would depend on their order.
+// Many rows of dy can have the same id. The rows are first sorted by id, so each row of dtable is one sum in a fixed order. With atomic
+// additions the bits would depend on their order.
 //   bytes   forward 4 N d for N rows of d in bf16 (8 in f32), positions come from the cache; backward 2 N d and the rows of
 //           dtable that occur, written once (all twice in f32)
 //   floor   N = 65,536, d = 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms forward, half of it backward
@@ -32,7 +32,7 @@ template <class T> struct Forward {
   T* y_rd;
   int64_t vocabulary, context;
   A scale;
-  unsigned long long* bad;  // see bad_id_of; null on the CPU, where check_on_cpu comes first
+  unsigned long long* bad;  // see bad_id_of; null on the CPU, where check_on_cpu runs first
 
   template <class Row> __device__ void operator()(int64_t r, Row row) const {
     const int64_t id = ids_r[r];
@@ -67,8 +67,8 @@ struct Bucket {
 template <class T, class To = T> using SumBucket = SumRows<T, Bucket, To>;
 template <class T, class To = T> using SumBatch = SumRows<T, RegularRows, To>;
 
-// The first bad id that a kernel found: its row + 1 (0 without one), the id, the context length and the vocabulary size. One per device,
-// for the life of the program.
+// The first bad id that a kernel found: its row + 1 (0: no bad id), the id, the context length and the vocabulary size. One tensor per
+// device, for the life of the program.
 HOST const Tensor& bad_id_of(Device device) {
   auto make = [](Device on) -> const Tensor& {
     const OutsideDryRun real;
@@ -115,7 +115,7 @@ HOST Tensor forward(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& 
 }
 
 HOST Tensor backward_table(const Tensor& dy_bcd, const Tensor& ids_bc, const Shape& table, double scale) {
-  Tensor dtable_vd = take_gradient(1);  // few rows receive anything; with a tied head the gradient exists already
+  Tensor dtable_vd = take_gradient(1);  // few rows receive a gradient; with a tied head dtable already exists
   const bool add = static_cast<bool>(dtable_vd);
   if (!add) dtable_vd = zeros(table, gradient_dtype(1), dy_bcd.device());
   const RowBuckets buckets = bucket_rows(ids_bc, table[0]);
@@ -154,7 +154,7 @@ HOST Tensor embedding(const Arg& ids_bc, const Arg& table_vd, const Arg& positio
 }
 
 HOST void check_embedding_ids(Device device) {
-  if (device == Device::cpu) return;  // checked there before the rows are read
+  if (device == Device::cpu) return;  // ids are checked there before the rows are read
   const Tensor& flag = bad_id_of(device);
   const Tensor seen = to(flag, Device::cpu);
   const int64_t* bad = seen.data<int64_t>();

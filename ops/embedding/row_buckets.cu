@@ -1,8 +1,9 @@
-// Sorts rows by their id. On the CPU: count, add up, place. On the GPU: a stable radix sort of words (id << 32 | row), lowest byte first.
-// Atomic counters would order equal ids differently each time. For each byte, a block counts the digits of its tile of words, one block
-// adds the counts over tiles and digits, and each block places its words after all smaller digits and all equal ones before them.
+// Sorts rows by their id. The CPU counts the ids, adds up the counts and sorts the rows. The GPU runs a stable radix sort of words (id <<
+// 32 | row), lowest byte first. Atomic counters would order equal ids differently each time. For each byte, a block counts the digits of
+// its tile of words, one block adds the counts over tiles and digits, and each block places its words after all words with smaller digits
+// and all earlier words with equal digits.
 //   bytes   24 N per byte of the largest id for N rows: words are read twice and written once
-//   floor   N = 65,536 with two bytes on an H200: 3 MB, less time than its launches
+//   floor   N = 65,536 with two bytes on an H200: 3 MB, in less time than the launches
 #include "ops/embedding/row_buckets.h"
 
 #include <utility>
@@ -29,7 +30,7 @@ struct MakeWords {
 
 // Counts the digits of a tile: of_warp[w][digit] becomes the number of words of warp w with that digit.
 struct Digit {
-  unsigned value, before;  // this thread's digit; the number of lanes before it with the same one
+  unsigned value, before;  // this thread's digit; the number of lanes before it with the same digit
 };
 __device__ inline Digit count_in_warp(const Word* words, int64_t i, int64_t n, int shift, unsigned (&of_warp)[kWarps][kDigits]) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -59,8 +60,8 @@ struct CountDigits {
   }
 };
 
-// count[tile][digit] becomes the position of the tile's first word with that digit: after all smaller digits, and after this digit in
-// earlier tiles. One block, a thread per digit.
+// Replaces count[tile][digit] by the position of the tile's first word with that digit: after all smaller digits, and after this digit in
+// earlier tiles. Runs in one block, with a thread per digit.
 struct AddUp {
   static constexpr int kThreads = kDigits;
   int64_t tiles;
@@ -105,7 +106,7 @@ struct Place {
   }
 };
 
-// The row of every sorted word, and by bisection the first word of every id.
+// Stores the row of every sorted word, and finds the first word of every id by bisection.
 struct Finish {
   const Word* words;
   int64_t n, vocabulary;
@@ -156,7 +157,7 @@ HOST void sort_on_cpu(const Tensor& ids, int64_t vocabulary, const RowBuckets& b
   for (int64_t v = 0; v < vocabulary; ++v) start[v + 1] += start[v];
   for (int64_t r = 0; r < n; ++r)
     if (known(r)) rows[start[id[r]]++] = r;
-  for (int64_t v = vocabulary; v > 0; --v) start[v] = start[v - 1];  // placing moved every start to the next one's
+  for (int64_t v = vocabulary; v > 0; --v) start[v] = start[v - 1];  // placing has moved every start to the start of the next id
   start[0] = 0;
 }
 
@@ -165,8 +166,8 @@ HOST void sort_on_cpu(const Tensor& ids, int64_t vocabulary, const RowBuckets& b
 using namespace row_buckets_kernels;
 
 HOST RowBuckets bucket_rows(const Tensor& ids, int64_t vocabulary) {
-  if (ids.size() >> 31) fail("bucket_rows: {} ids are more than 2^31", {ids.size()});
-  if (vocabulary >> 31) fail("bucket_rows: a vocabulary of {} is more than 2^31", {vocabulary});
+  if (ids.size() >> 31) fail("bucket_rows: there are {} ids, expected fewer than 2^31", {ids.size()});
+  if (vocabulary >> 31) fail("bucket_rows: the vocabulary size is {}, expected less than 2^31", {vocabulary});
   const RowBuckets buckets{like(ids, {vocabulary + 1}), like(ids, {ids.size()})};
   if (ids.device() == Device::cpu) sort_on_cpu(ids, vocabulary, buckets);
   else sort_on_gpu(ids, vocabulary, buckets);

@@ -114,7 +114,8 @@ TEST_CASE("embedding: messages") {
     for (int64_t first : {INT64_MAX, INT64_MAX - 1, INT64_MAX - 2})
       CHECK(error(to(ids, device), to(table, device), to(positions, device), first) ==
             "embedding: 3 positions from " + std::to_string(first) + " on are needed, but positions_Cd[4 8] has 4");
-  CHECK(message_of([&] { bucket_rows(ids, int64_t{1} << 31); }) == "bucket_rows: a vocabulary of 2147483648 is more than 2^31");
+  CHECK(
+      message_of([&] { bucket_rows(ids, int64_t{1} << 31); }) == "bucket_rows: the vocabulary size is 2147483648, expected less than 2^31");
   CHECK(error(ids, table, Tensor({4, 6})) == "embedding: index d is 8 in table_vd[4 8] but 6 in positions_Cd[4 6]");
   CHECK(error(Tensor({1, 3}), table, none) == "embedding: ids_bc[1 3] is f32, expected i64");
   CHECK(error(ids.reshaped({3}), table, none) == "embedding: ids_bc[3] does not have the indices 'bc'");
