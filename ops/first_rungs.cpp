@@ -1,8 +1,8 @@
-// Attention, layer norm and the loss of a language model, as their formulas. Each op in them records itself, so none needs a backward here.
-// The plain loops at the end record nothing: tests compare only their values. The fast ops compute the same in one kernel. These formulas
-// keep every tensor that they name, also a score for each pair of positions. A letter of a name is an index: b sequence of the batch, c
-// query position, C key position, n head, k column of a head, d column, r row, v token of the vocabulary. contract() multiplies two tensors
-// and sums over the letters that its result lacks.
+// Attention, layer norm and the loss of a language model, written as their formulas. Each op in them records itself, so no backward
+// function is needed here. The plain loops at the end record nothing: tests compare only their values. The fast ops compute the same values
+// in one kernel. These formulas keep every tensor that they name, including a score for each pair of positions. A letter after the _ of a
+// name is an index: b sequence of the batch, c query position, C key position, n head, k column of a head, d column, r row, v token of the
+// vocabulary. contract() multiplies two tensors and sums over the letters that are not in its result.
 #include "ops/first_rungs.h"
 
 #include <cmath>

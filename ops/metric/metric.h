@@ -1,10 +1,10 @@
 // Metric tensors of attention: scores p M p^T instead of q k^T. A metric M_n is a symmetric k x k matrix for each head n. Only a packed
-// triangle m_nl with l = 0 .. k (k + 1) / 2 - 1 is stored and trained, so M stays symmetric. It is the upper triangle of M, or the lower
-// triangle of a factor L with M = L L^T: then M is also positive semi-definite. p_bcd are projections, with k adjacent columns for each
-// head.
+// triangle m_nl with l = 0 .. k (k + 1) / 2 - 1 is stored and trained, so M stays symmetric. The stored triangle is the upper triangle of
+// M, or the lower triangle of a factor L with M = L L^T; in the second case M is also positive semi-definite. p_bcd are projections, with k
+// adjacent columns for each head.
 //   times_metric.cpp   p M, which turns attention with a metric into attention: q = p M, keys p
 //   scores.cu          the scores p M p^T themselves, summed over the packed entries
-//   unpack.cu          between packed and full matrices
+//   unpack.cu          conversions between packed and full matrices
 #pragma once
 #include "autograd/arg.h"
 #include "core/dtype.h"
@@ -18,7 +18,7 @@ enum class Triangle : uint8_t {
 };
 
 HD int64_t packed_size(int64_t k) { return k * (k + 1) / 2; }
-// The k with this number of entries in a triangle, or -1.
+// Returns the width k of a triangle with this number of entries, or -1 if none exists.
 inline int64_t packed_width(int64_t entries) {
   int64_t k = 0;
   while (packed_size(k) < entries) ++k;
@@ -33,7 +33,7 @@ HD int64_t packed_at(Triangle triangle, int64_t i, int64_t j, int64_t k) {
 
 // ---- Ops
 // q_bcd = p M_n in the columns of head n.
-// Errors: the number of entries is not triangular, the heads do not fill the columns of p, dtype or device differ.
+// Errors: the number of entries is not triangular, the heads do not fill the columns of p, the dtypes or devices differ.
 Tensor times_metric(const Arg& p_bcd, const Arg& m_nl, Triangle triangle);
 
 // r_bncC = sum over k, k' of M_kk' p_ck p_Ck', for every pair of positions c and C: the packed form of MetaFormer's kernel with corrected
@@ -52,11 +52,11 @@ struct Extents {
 };
 Extents check(const char* op, const Tensor& p_bcd, const Tensor& m_nl);
 
-// Full matrices of a packed triangle: M if it is the upper one, else L with zeros above its diagonal.
+// The full matrices of a packed triangle: M for an upper triangle, else L with zeros above its diagonal.
 Tensor unpack(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
-// M, also of a factor.
+// The full M, also for a factor L.
 Tensor metric_of(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
-// The packed upper triangle of M, also of a factor.
+// The packed upper triangle of M, also for a factor L.
 Tensor upper_triangle(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
 // The gradient of the packed entries, given G_nkK = dL/dM as if all its entries were independent:
 //   dm_kk = G_kk,  dm_kk' = G_kk' + G_k'k for k < k';  for a factor dL = (G + G^T) L, its lower triangle

@@ -6,10 +6,10 @@
 //   c = c', k < k'     2 p_ck p_ck'      right: both products are equal
 //   c != c', k = k'    2                 wrong by a factor of 2
 //   c != c', k < k'    4 p_ck p_c'k'     wrong: this is not a multiple of p_ck p_c'k' + p_ck' p_c'k
-// The derivation has two mistakes. Its first step, "2 delta^{k>k'}", assumes that p_ck p_c'k' is symmetric in k and k', but it is so only
-// if c = c'. And it doubles the entries with c != c'. That is right for a sum over all pairs of positions, but attention needs every score.
-// The gradients inherit both mistakes, and the update adds the gradient instead of subtracting it. With R = dL/dr, summed over the batch
-// for m, and G = p^T R p:
+// The derivation has two mistakes. Its first step, "2 delta^{k>k'}", assumes that p_ck p_c'k' is symmetric in k and k', but this holds only
+// if c = c'. It also doubles the entries with c != c'. This is right for a sum over all pairs of positions, but attention needs every
+// score. The gradients inherit both mistakes, and the update adds the gradient instead of subtracting it. With R = dL/dr, summed over the
+// batch for m, and G = p^T R p:
 //   dp = R p M + R^T p M,   dm_kk = G_kk,   dm_kk' = G_kk' + G_k'k
 // With b sequences of c positions, n heads of width k, elements of s bytes:
 //   bytes   s b n c^2 written, 2 s b n c k / 16 c read in tiles of 16 x 16;  FLOPs 2 b n c^2 k^2, against 2 b n c^2 k by way of p M
@@ -24,7 +24,7 @@
 namespace ricci {
 namespace metric_kernels {
 
-// One score; m are the entries of the upper triangle, row by row.
+// Returns one score; m contains the entries of the upper triangle, row by row.
 template <class A, class M> HD A packed_score(const A* p, const A* other, const M* m, int64_t width) {
   A sum = 0;
   for (int64_t k = 0; k < width; ++k, m += width - k + 1) {
@@ -45,7 +45,7 @@ template <class A> struct Scores {
   A* r;
 
   HD const A* row(int64_t b, int64_t head, int64_t c) const { return p + (b * n.positions + c) * n.heads * n.width + head * n.width; }
-  // On the CPU: all scores of the queries (b, head, c) from `begin` to `end`.
+  // On the CPU: computes all scores of the queries (b, head, c) from `begin` to `end` - 1.
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t c = i % n.positions, head = i / n.positions % n.heads, b = i / n.positions / n.heads;
@@ -55,7 +55,7 @@ template <class A> struct Scores {
   }
 };
 
-// A thread block computes 16 x 16 scores. Their rows of p are in shared memory: each is read 16 times.
+// A thread block computes 16 x 16 scores. Their rows of p are in shared memory: each row is read 16 times.
 template <class A> struct ScoresKernel {
   static constexpr int kThreads = 256, kSide = 16;
   Scores<A> scores;
@@ -84,7 +84,7 @@ template <class A> struct ScoresKernel {
   }
 };
 
-// r_bncC in the dtype of p and m, f32 or f64; m is the upper triangle.
+// Returns r_bncC in the dtype of p and m, f32 or f64; m is the upper triangle.
 HOST Tensor scores(const Extents& n, const Tensor& p_bcd, const Tensor& m_nl) {
   const Tensor r_bncC = like(p_bcd, {n.batches, n.heads, n.positions, n.positions});
   const auto compute = [&]<class A>(A) {

@@ -1,5 +1,5 @@
 // q = p M for every head. Attention with the scores p M p^T is then plain attention with the queries q and the keys p. It needs no kernel:
-// attention's backward gives dq and the keys' part of dp. With G = p^T dq, summed over positions:
+// the backward pass of attention gives dq and the keys' part of dp. With G = p^T dq, summed over positions:
 //   dp = dq M,   dm_kk = G_kk,   dm_kk' = G_kk' + G_k'k  (k < k'),   and for a factor L with M = L L^T:  dL = (G + G^T) L
 #include "autograd/record.h"
 #include "cuda/gemm/gemm.h"

@@ -1,4 +1,4 @@
-// Between packed triangles m_nl, for the optimizer, and full matrices M_nkK, for products:
+// Conversions between packed triangles m_nl, for the optimizer, and full matrices M_nkK, for products:
 //   unpack   M_kk' = M_k'k = m_l,  or L_kk' = l_l below the diagonal and 0 above
 //   pack     dm_l = G_kk on the diagonal, G_kk' + G_k'k elsewhere;  dl_l = dL_kk'
 //   bytes    2 s n k^2, and half of it packed, for n matrices with elements of s bytes
@@ -37,7 +37,7 @@ template <class T> struct Pack {
   T* m;
   int64_t width;
   Triangle triangle;
-  bool add_mirrored;  // the entry on the other side of the diagonal
+  bool add_mirrored;  // adds the entry on the other side of the diagonal
   HD void operator()(int64_t i) const {
     const Entry e(i, width);
     if (!in_triangle(triangle, e.row, e.column)) return;
@@ -46,7 +46,7 @@ template <class T> struct Pack {
   }
 };
 
-// The width of a metric. Error: the number of entries is not triangular.
+// Returns the width of a metric. Error: the number of entries is not triangular.
 HOST int64_t checked_width(const char* op, const Tensor& m_nl) {
   const int64_t entries = m_nl.shape()[1], width = packed_width(entries);
   if (width < 0) fail("{}: {} entries per head of m_nl{} is not a triangular number", {op, entries, show(m_nl.shape())});
