@@ -20,18 +20,18 @@ struct Adam : AdamW {
   Adam() { decoupled = false; }
 };
 
-// Its keys in a run file. A template: kernels then need not include core/fields.h.
+// Its keys in a run file. This is a template, so kernels need not include core/fields.h.
 template <class Fields> void visit_fields(AdamW& c, const Fields& field) {
   field("beta1", c.beta1, "decay of the mean gradient").below_one();
   field("beta2", c.beta2, "decay of the mean squared gradient").below_one();
   field("eps", c.eps, "added to the root of the mean squared gradient").positive();
 }
 
-// StepNumbers::rates of a step, counted from 1. Error: a step below 1.
+// Returns StepNumbers::rates of a step, counted from 1. Error: the step is below 1.
 Rates rates_of(const AdamW& options, double learning_rate, int64_t step);
 
 // One step of AdamW (Loshchilov and Hutter 2019) in PyTorch's order of operations, with grad multiplied by now.gradient_scale:
-//   value *= 1 - learning_rate weight_decay      or, not decoupled (Adam, Kingma and Ba 2015), grad += weight_decay value
+//   value *= 1 - learning_rate weight_decay      or, if not decoupled (Adam, Kingma and Ba 2015), grad += weight_decay value
 //   m += (1 - beta1) (grad - m),   v = beta2 v + (1 - beta2) grad^2
 //   value -= learning_rate m_hat / (sqrt(v_hat) + eps),   m_hat = m / (1 - beta1^step),   v_hat = v / (1 - beta2^step)
 // The values are marked as written at the caller's line. A tensor with an empty grad is not changed. Errors: as for check_tensors.

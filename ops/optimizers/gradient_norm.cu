@@ -18,7 +18,7 @@ inline constexpr int64_t kNormChunk = 16384;  // elements of one partial sum; th
 template <class T> struct Chunks {
   const T* x;
   int64_t n;
-  double* partial;  // for the tensor's chunks
+  double* partial;  // the sums of the tensor's chunks
 };
 
 template <class T> struct PartialSums {

@@ -1,7 +1,7 @@
-// Muon (Jordan et al. 2024): the update of a matrix is its momentum u with singular values close to 1. With u = U S V^T it is about U V^T,
-// so directions with a small gradient change as much as the others. Newton-Schulz steps compute it without a decomposition:
+// Muon (Jordan et al. 2024): the update of a matrix is its momentum u with singular values close to 1. With u = U S V^T the update is about
+// U V^T, so directions with a small gradient change as much as the others. Newton-Schulz steps compute it without a decomposition:
 //   X = u / |u|_F;    ns_steps times   A = X X^T,  X = p(A) X,   p(A) = 3.4445 I - 4.7750 A + 2.0315 A^2
-// A singular value s becomes p(s^2) s. Five steps bring all of 0.003 .. 1 to 0.68 .. 1.20. For a matrix with more rows than columns,
+// A singular value s becomes p(s^2) s. Five steps map all s in 0.003 .. 1 to 0.68 .. 1.20. For a matrix with more rows than columns,
 // A = X^T X and X = X p(A), with a smaller A. Matrices of equal shape are computed in batches.
 //   FLOPs   5 (4 m^2 n + 2 m^3) for a matrix with sides m <= n; bytes 36 m n, and the products
 //   floor   124 million, 12 layers of d 768, in f32 on an H200: 1.6 TFLOP at 67 TFLOP/s 24 ms
@@ -23,7 +23,7 @@ namespace ricci {
 namespace muon_kernels {
 
 inline constexpr int64_t kNormChunk = 16384;            // elements of one partial sum of squares
-inline constexpr int64_t kTogether = int64_t{1} << 18;  // elements of the matrices in a batch, about: 1 MB in f32
+inline constexpr int64_t kTogether = int64_t{1} << 18;  // about this many elements in a batch of matrices: 1 MB in f32
 
 // One matrix of n elements, the i-th of its batch.
 template <class T> struct MatrixItem {
@@ -127,7 +127,7 @@ HOST void multiply(const Tensor& c_imn, const Tensor& a, const MatrixAt& a_at, c
   // clang-format on
 }
 
-// The Newton-Schulz steps. x_irc is overwritten.
+// Runs the Newton-Schulz steps. x_irc is overwritten.
 template <class A> Tensor orthogonalized(Tensor x_irc, int64_t steps) {
   const int64_t count = x_irc.shape()[0], rows = x_irc.shape()[1], columns = x_irc.shape()[2], m = std::min(rows, columns);
   const bool tall = rows > columns;

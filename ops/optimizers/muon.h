@@ -6,7 +6,7 @@
 
 namespace ricci {
 
-// Scales the learning rate of a matrix: see update_parameters.
+// The scaling of a matrix's learning rate: see update_parameters.
 enum class AdjustLr : uint8_t { original, match_rms_adamw };
 constexpr auto choices(AdjustLr) { return std::array{"original", "match_rms_adamw"}; }
 
@@ -18,7 +18,7 @@ struct Muon {
   bool nesterov = true;
   int64_t ns_steps = 5;
   AdjustLr adjust_lr = AdjustLr::original;
-  AdamW adamw{};  // updates everything else
+  AdamW adamw{};  // updates all other tensors
   Moments moments() const { return adamw.moments(); }
 };
 
@@ -32,7 +32,7 @@ template <class Fields> void visit_fields(Muon& c, const Fields& field) {
   visit_fields(c.adamw, field);
 }
 
-// As for AdamW.
+// Returns AdamW's rates of a step.
 inline Rates rates_of(const Muon& options, double learning_rate, int64_t step) { return rates_of(options.adamw, learning_rate, step); }
 
 // One step of Muon (Jordan et al. 2024) as torch.optim.Muon does it, for each matrix W of a tensor with row_blocks:
@@ -41,7 +41,8 @@ inline Rates rates_of(const Muon& options, double learning_rate, int64_t step) {
 //   W = W (1 - learning_rate weight_decay) - learning_rate adjusted X,    adjusted: sqrt(max(1, rows / columns)) (original), or
 //                                                                         0.2 sqrt(max(rows, columns)) (match_rms_adamw)
 // AdamW updates the other tensors. grad is multiplied by now.gradient_scale. The values are marked as written at the caller's line. A
-// tensor with an empty grad is not changed. Errors: as for check_tensors; a bf16 matrix has no master weights, row_blocks miss some rows.
+// tensor with an empty grad is not changed. Errors: as for check_tensors; a bf16 matrix has no master weights, or row_blocks do not cover
+// all rows.
 void update_parameters(const std::vector<OptimizerTensor>& tensors, const Muon& options, const StepNumbers& now,
     const char* file = __builtin_FILE(), int line = __builtin_LINE());
 

@@ -21,8 +21,8 @@ template <class T> struct OptimizerItem {
   using A = Accumulator<T>;
   T* value;
   A *master, *m, *v;
-  const T* grad;       // null with a master:
-  const A* wide_grad;  // then the gradient is f32
+  const T* grad;       // null with a master
+  const A* wide_grad;  // the f32 gradient, used with a master
   int64_t n;
   double weight_decay, lr_factor;
 };

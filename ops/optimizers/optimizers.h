@@ -17,7 +17,7 @@ struct OptimizerTensor {
   double weight_decay = 0;
   double lr_factor = 1;               // multiplies the learning rate of the step
   std::string_view name{};            // for messages
-  std::vector<int64_t> row_blocks{};  // the rows of each matrix in it, for a rule that updates full matrices (muon.h)
+  std::vector<int64_t> row_blocks{};  // the rows of each matrix in the tensor, for a rule that updates full matrices (muon.h)
 };
 
 // The learning rate of a step and AdamW's bias corrections, computed once per step.
@@ -28,7 +28,7 @@ struct Rates {
 };
 
 // The numbers that differ between steps, on the device of the tensors. A recorded step (cuda/device/graph.h) is launched again with the
-// same arguments and reads the new numbers there.
+// same arguments and reads the new numbers from these tensors.
 struct StepNumbers {
   Tensor rates{};           // f64 [3]: the Rates
   Tensor gradient_scale{};  // f64 []: multiplies every gradient, for clipping; if it is not finite, nothing is updated
@@ -38,8 +38,8 @@ struct StepNumbers {
 // in f64 in a fixed order. NaN or infinite if an element is. Empty tensors are ignored. Error: the tensors are on different devices.
 Tensor gradient_norm(const std::vector<Tensor>& tensors);
 
-// The factor of gradient clipping: clip / norm if the norm exceeds clip and clip is not 0, else 1. If norm or loss is not finite, it is
-// NaN, and the update does nothing. Errors: norm or loss is not an f64 scalar, they are on different devices.
+// The factor of gradient clipping: clip / norm if the norm exceeds clip and clip is not 0, else 1. If norm or loss is not finite, the
+// factor is NaN, and the update does nothing. Errors: norm or loss is not an f64 scalar, or the two are on different devices.
 Tensor clip_factor(const Tensor& norm, double clip, const Tensor& loss);
 
 // ---- For the rules
@@ -53,8 +53,8 @@ struct Moments {
 // A tensor without a name is called by its index: tensor 1.
 void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, const StepNumbers& now, Moments moments);
 
-// Ends an update. Marks the values that have a grad as written at the caller's line, so a tape that kept one will notice. Adds time and
-// bytes to `row` of the trace.
+// Ends an update. Marks the values that have a grad as written at the caller's line, so a tape that kept one detects the change. Adds time
+// and bytes to `row` of the trace.
 void end_update(const char* row, const std::vector<OptimizerTensor>& tensors, const char* file, int line);
 
 }  // namespace ricci

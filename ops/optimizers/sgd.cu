@@ -10,7 +10,7 @@
 namespace ricci {
 namespace sgd_kernels {
 
-// With kMomentum, the tensor has an m.
+// With kMomentum, the tensor has a moment m.
 template <class T, bool kMomentum> struct Rule {
   using A = Accumulator<T>;
   const Sgd& options;
@@ -18,7 +18,7 @@ template <class T, bool kMomentum> struct Rule {
   const OptimizerItem<T>& t;
   A decay = A(t.weight_decay), momentum = A(options.momentum), learning_rate = A(rates.learning_rate * t.lr_factor);
   bool nesterov = options.nesterov;
-  A* m_before = t.m;  // a copy: with t.m, a GPU would keep the address of t in registers as well
+  A* m_before = t.m;  // a copy: with t.m, a GPU would also keep the address of t in registers
 
   HD auto operator()(auto piece, auto x, auto scaled_grad) const {
     auto g = scaled_grad + decay * x;

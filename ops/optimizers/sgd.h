@@ -20,7 +20,7 @@ template <class Fields> void visit_fields(Sgd& c, const Fields& field) {
   field("nesterov", c.nesterov, "Nesterov's momentum");
 }
 
-// StepNumbers::rates of a step.
+// Returns StepNumbers::rates of a step.
 inline Rates rates_of(const Sgd&, double learning_rate, int64_t) { return {learning_rate, learning_rate, 1}; }
 
 // One step of stochastic gradient descent in PyTorch's order of operations:
@@ -28,7 +28,7 @@ inline Rates rates_of(const Sgd&, double learning_rate, int64_t) { return {learn
 //   m = momentum m + g,    g = m  or, with nesterov,  g + momentum m      (m is not used if momentum is 0)
 //   value -= learning_rate g
 // The values are marked as written at the caller's line. A tensor with an empty grad is not changed; v is not used.
-// Errors: as for check_tensors; nesterov without momentum.
+// Errors: as for check_tensors; nesterov is used without momentum.
 void update_parameters(const std::vector<OptimizerTensor>& tensors, const Sgd& options, const StepNumbers& now,
     const char* file = __builtin_FILE(), int line = __builtin_LINE());
 

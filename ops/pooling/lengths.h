@@ -1,4 +1,4 @@
-// Sequence lengths without padding, for ops that must not read it.
+// Sequence lengths without padding, for ops that must not read padding.
 #pragma once
 #include "core/dtype.h"
 #include "core/error.h"
@@ -8,7 +8,7 @@
 
 namespace ricci {
 
-// Error: a length is outside 0 .. context. Not checked on cuda, to avoid waiting for the GPU, nor while a graph is recorded.
+// Throws if a length is outside 0 .. context. Not checked on cuda, to avoid waiting for the GPU, or while a graph is recorded.
 inline void check_lengths(const char* op, const Tensor& lengths_b, int64_t context) {
   if (!lengths_b || lengths_b.device() == Device::cuda || recording_graph()) return;
   const Tensor read = to(lengths_b.detached(), Device::cpu);

@@ -13,8 +13,8 @@ struct MeanWindow {
   bool causal = true;
 };
 
-// y_bcd = mean of x_btd over the positions t around c, minus x_bcd: the mixer of PoolFormer (Yu et al. 2022). With lengths_b (i64, 0 .. c
-// each) positions from lengths_b[b] on are padding; a mean over no position is 0. The cost grows with the window.
+// y_bcd = mean of x_btd over the positions t around c, minus x_bcd: the mixer of PoolFormer (Yu et al. 2022). With lengths_b (i64, each 0
+// .. c), positions from lengths_b[b] on are padding; a mean over no position is 0. The cost grows with the window.
 // Errors: the window is below 1, or even and not causal; a length is outside 0 .. c (on cuda it is clamped to 0 .. c, to avoid waiting
 // for the GPU).
 Tensor window_mean_difference(const Arg& x_bcd, const MeanWindow& window, const Arg& lengths_b = Tensor());
