@@ -1,8 +1,8 @@
-// The last linear map and the cross-entropy in one op, a chunk of rows at a time. The logits of a full batch would be the largest tensor of
-// a training step.
+// The last linear map and the cross-entropy in one op, for a chunk of rows at a time. The logits of a full batch would be the largest
+// tensor of a training step.
 //   l_rv = x_rd w_vd + bias_v          nll_r = log sum_v exp(l_rv) - l_r[target_r]          loss = sum_r nll_r / counted
 //   dl_rv = (exp(l_rv) / sum_v exp(l_rv) - [v = target_r]) / counted         rows without target: nll 0, dl 0
-//   dx_rd = dl_rv w_vd,  dw_vd = dl_rv x_rd,  dbias_v = sum_r dl_rv          computed in the forward, scaled by dloss later
+//   dx_rd = dl_rv w_vd,  dw_vd = dl_rv x_rd,  dbias_v = sum_r dl_rv          computed in the forward pass, scaled by dloss later
 #include <algorithm>
 
 #include "autograd/record.h"
@@ -49,9 +49,9 @@ struct Problem {
   bool gradients() const { return dx_rd || dw_vd || dbias_v; }
 };
 
-// The rows of logits in memory at a time. Few long chunks of similar length are best: each reads the weights and adds to their gradient. On
-// the CPU a chunk has at most 32 Mi logits. On a GPU, where products are much faster, it has 1 GiB of them, or 2 GiB if the GPU has more
-// than 40 GiB, and a multiple of 128 rows, to fill tiles.
+// Returns the number of rows of logits in memory at a time. Few long chunks of similar length are best: each reads the weights and adds to
+// their gradient. On the CPU a chunk has at most 32 Mi logits. On a GPU, where products are much faster, a chunk has 1 GiB of logits, or 2
+// GiB if the GPU has more than 40 GiB, and a multiple of 128 rows, to fill tiles.
 HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vocabulary) {
   int64_t held = int64_t{32} << 20;  // logits
   if (device == Device::cuda) {
@@ -63,7 +63,7 @@ HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vo
   return device == Device::cuda ? (even + 127) / 128 * 128 : even;
 }
 
-// On a GPU, products are slow if rows do not begin on 16-byte boundaries, as with 50,257 logits in bf16. So we pad the vocabulary with
+// On a GPU, products are slow if rows do not begin on 16-byte boundaries, as with 50,257 logits in bf16. So the vocabulary is padded with
 // unused tokens. Their weights and logits are 0; the softmax does not sum over them, and their gradient is dropped.
 inline int64_t padded_vocabulary(Device device, Dtype dtype, int64_t v) {
   if (device == Device::cpu || v * size_of(dtype) % 16 == 0) return v;
@@ -119,7 +119,7 @@ HOST void run_chunk(const Problem& p, int64_t first, int64_t rows) {
   trace::end("classifier_loss", "dw", device, x_rd.bytes() + (first > 0 ? 2 : 1) * p.dw_vd.bytes() + l_rv.bytes());
 }
 
-// Memory for the wanted gradients. With multiple chunks, the gradient of w is summed in dtype `sums`.
+// Allocates memory for the wanted gradients. With multiple chunks, the gradient of w is summed in dtype `sums`.
 HOST void make_gradients(Problem& p, const Arg& x_rd, const Arg& w_vd, const Arg& bias_v, Dtype sums, bool chunks) {
   const Tape* const tape = Tape::recording();
   if (!tape) return;

@@ -1,8 +1,8 @@
 // contract("p,q->o", a, b):  y_o = sum over all indices not in o of a_p b_q
 //   da_p = sum of dy_o b_q,   db_q = sum of dy_o a_p          the same contraction with the letters rotated
-// gemm() computes it. A letter in both factors and the result counts the products of a batch, one in one factor and the result is a row or
-// a column, and one in both factors only is summed. Adjacent letters of a kind become one extent of the matrix product if they are
-// contiguous in memory; a loop runs over the remaining ones. A letter in only one factor is summed first.
+// gemm() computes it. A letter in both factors and the result is a batch index, a letter in one factor and the result is a row or a column,
+// and a letter in both factors only is summed. Adjacent letters of a kind become one extent of the matrix product if they are contiguous in
+// memory; a loop runs over the remaining letters. A letter in only one factor is summed first.
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -59,7 +59,7 @@ HOST void check_factors(const Formula& f, const Tensor& a, const Tensor& b) {
   }
 }
 
-// One index, or a group of merged ones: its extent, and its stride in a, b and y (0 if it is not in that tensor).
+// One index, or a group of merged indices: its extent, and its stride in a, b and y (0 if it is not in that tensor).
 struct Index {
   int64_t extent = 1, a = 0, b = 0, y = 0;
 };
@@ -114,8 +114,8 @@ HOST Index take_longest(std::vector<Index>& list) {
   return taken;
 }
 
-// The product, not recorded, in dtype `result`: the dtype of the factors, or f32 if they are bf16. Every letter is in at least two of the
-// three.
+// Returns the product, not recorded, in dtype `result`: the dtype of the factors, or also f32 if they are bf16. Every letter is in at least
+// two of a, b and the result.
 HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype result) {
   Shape shape;
   for (char letter : f.y) shape.push_back(extent_of(letter, f, a, b));

@@ -1,7 +1,7 @@
 // The two halves of x_rd's columns are gate_rf and up_rf:
 //   y_rf     = act(gate_rf) up_rf
 //   dgate_rf = dy_rf up_rf act'(gate_rf),   dup_rf = dy_rf act(gate_rf)
-// Only x is kept. The backward computes act(gate) again: it is cheap and would need half the memory of x.
+// Only x is kept. The backward pass computes act(gate) again: this is cheap, and keeping act(gate) would need half the memory of x.
 //   bytes   6 N for N numbers of y in bf16, 10 N backward
 //   floor   65,536 rows of 1536 on an H200: 0.60 GB at 4.8 TB/s 0.13 ms, 0.21 ms backward
 #include "autograd/record.h"
@@ -17,7 +17,7 @@ namespace gated_kernels {
 
 using namespace formulas;
 
-// Value and slope by F, or by its fast form if a thread block rounds the result to bf16.
+// Returns value and slope by F, or by its fast form if a thread block rounds the result to bf16.
 template <class F, class T, class Row, class A> HD ValueAndSlope<A> both_in(A x) {
   if constexpr (HasFast<F, T> && std::is_same_v<Row, BlockRow>) return F::Fast::both(x);
   else return both_of<F>(x);

@@ -1,7 +1,7 @@
 // y_rf  = x_rd w_fd + bias_f                 r: all indices of x except the last
 // dx_rd = dy_rf w_fd,   dw_fd = dy_rf x_rd,   dbias_f = sum_r dy_rf
-// A product sums over the letter that its factors share. A factor is transposed if that letter is not the last of the first factor and the
-// first of the second: here w_fd, stored as (out, in).
+// A product sums over the letter that its factors share. That letter must be the last of the first factor and the first of the second; a
+// factor in a different order is transposed: here w_fd, stored as (out, in).
 #include "autograd/record.h"
 #include "core/dims.h"
 #include "cuda/gemm/gemm.h"

@@ -3,7 +3,7 @@
 //   y_i = n_i cos a_i - n_{i+h} sin a_i,   y_{i+h} = n_{i+h} cos a_i + n_i sin a_i   for i < h,   y_j = n_j for j >= r
 // Backward: u is dy turned by -a;   with gains g_j = gain_j u_j
 //   dx_j = s (g_j - x_j s^2 sum_j (g_j x_j) / k),   dgain_j = sum over positions and heads of u_j x_j s;   else dx = u
-//   bytes   for N numbers of q and k in bf16: forward 4 N; backward 4 N, with gains 6 N, and 2 N more where it adds; dgain reads dy and x
+//   bytes   for N numbers of q and k in bf16: forward 4 N; backward 4 N, with gains 6 N, 2 N more if it adds to dx; dgain reads dy and x
 //   floor   65,536 rows of 12 heads of queries and 12 of keys, of 64, on an H200: 0.40 GB at 4.8 TB/s 0.08 ms; backward with gains 0.13 ms
 #include "ops/rotary/rotary.h"
 
@@ -27,7 +27,7 @@ namespace rotary_kernels {
 // Row r = p (queries + keys) + n of a program is head n of position p.
 struct Layout {
   RotaryHeads heads;
-  int64_t context, columns, turned, first;  // c; of x; r; the position of c = 0
+  int64_t context, columns, turned, first;  // c; columns of x; r; position of c = 0
   HD int64_t count() const { return heads.queries + heads.keys; }
   HD int64_t in_x(int64_t r) const { return r / count() * columns + r % count() * heads.width; }
   HD int64_t in_table(int64_t r) const { return position_in_table(r / count()); }
@@ -38,7 +38,7 @@ struct Layout {
 template <class A> struct Pair { A first, second; };
 template <class A> HD Pair<A> turned(A x, A y, A cosine, A sine) { return {x * cosine - y * sine, y * cosine + x * sine}; }
 
-// Calls put(j, y_j) for the numbers get(j), turned by `direction` times the angles of cos_sin.
+// Calls put(j, y_j), where y are the numbers get(j) turned by `direction` times the angles of cos_sin.
 template <class A, class Row, class Get, class Put>
 HD void turn(Row row, const A* cos_sin, int64_t columns, A direction, const Get& get, const Put& put) {
   const int64_t half = columns / 2;
@@ -102,8 +102,8 @@ template <class T> struct BackwardInput {
   }
 };
 
-// Sums over the positions p, and at each over the heads first_head .. first_head + count - 1. A column i < r / 2 is a pair, any other one
-// did not turn.
+// Sums over the positions p, and at each position over the heads first_head .. first_head + count - 1. i < r / 2 is the pair of columns i
+// and i + r / 2; any other i is column i + r / 2 and did not turn.
 template <class T> struct BackwardGain {
   using A = Accumulator<T>;
   using Value = A;

@@ -18,10 +18,10 @@ namespace cross_entropy_kernels {
 constexpr int64_t kNoTarget = -1;
 HD bool in_vocabulary(int64_t target, int64_t vocabulary) { return target >= 0 && target < vocabulary; }
 
-// The two logits are subtracted first: added to a large one, the logarithm would be rounded away.
+// The two logits are subtracted first: added to a large logit, the logarithm would be rounded away.
 template <class A> HD double nll_of(A largest, A sum, A l_target) { return double(math::log(sum)) + (double(largest) - double(l_target)); }
 
-// On the CPU only: on other devices the op would have to wait for the targets. `message` has fields for the target, its row and v.
+// Checks targets on the CPU only: on other devices the op would have to wait for them. `message` has fields for the target, its row and v.
 inline void check_targets(const char* message, const Tensor& targets_r, int64_t vocabulary) {
   if (targets_r.device() != Device::cpu || is_dry_run()) return;
   const int64_t* target_r = targets_r.data<int64_t>();
@@ -49,7 +49,7 @@ struct MeanLoss {
   }
 };
 
-// One row of logits becomes its loss and, in place, the gradient of the logits. A target outside the vocabulary makes the loss NaN.
+// Turns a row of logits into its loss and, in place, into the gradient of the logits. A target outside the vocabulary makes the loss NaN.
 template <class T> struct CrossEntropy {
   using A = Accumulator<T>;
   View<T, 2> l_rv;
@@ -82,14 +82,15 @@ template <class T> struct CrossEntropy {
 };
 
 // CrossEntropy for bf16 on the GPU, 16 bytes at a time. In one pass each thread finds the maximum of its logits and the sum of their
-// exponentials relative to it, and the block combines them. A second pass, from the L2 cache, writes the gradient. Column indices have 32
-// bits. Only packs at the end of the vocabulary test for padding. None tests for the target; a second write corrects its gradient.
+// exponentials relative to this maximum, and the block combines the results. A second pass, from the L2 cache, writes the gradient. Column
+// indices have 32 bits. Only packs at the end of the vocabulary test for padding. No pack tests for the target; a second write corrects the
+// target's gradient.
 //   bytes   4 V per row of V logits
 //   floor   65,536 rows of 50,257 on an H200: 13 GB at 4.8 TB/s 2.7 ms
 struct CrossEntropyOfPieces {
   static constexpr int kThreads = 1024;
   static constexpr float kLog2E = 1.44269504088896340736f, kLowest = -__builtin_huge_valf();
-  bf16* l_rv;  // rows begin on 16 bytes
+  bf16* l_rv;  // rows begin on 16-byte boundaries
   int pitch, vocabulary;
   const int64_t* target_r;
   const double* counted;

@@ -1,4 +1,4 @@
-// Layer norm over the last index: each row gets mean 0 and variance 1, and then a gain and a bias of each column.
+// Layer norm over the last index: each row gets mean 0 and variance 1, and then each column gets a gain and a bias.
 //   n_rd  = (x_rd - mean_r) rstd_r            mean_r = sum_d x_rd / d,  rstd_r = 1 / sqrt(sum_d (x_rd - mean_r)^2 / d + eps)
 //   y_rd  = gain_d n_rd + bias_d
 // Backward: dgain_d = sum_r dy_rd n_rd,   dbias_d = sum_r dy_rd,   and with g_rd = gain_d dy_rd, the gradient of n_rd,
@@ -96,7 +96,7 @@ template <class T> struct BackwardGain {
   }
 };
 
-// In bf16 on a GPU layer_norm_pieces.cu computes most rows. It reads each row once.
+// In bf16 on a GPU, layer_norm_pieces.cu computes most rows and reads each row once.
 HOST Normed forward(const char* name, const Tensor& x, const Tensor& branch, const Tensor& gain_d, const Tensor& bias_d, double eps) {
   const int64_t d = gain_d.size(), rows = d ? x.size() / d : 0;
   const Dtype sums = sums_of(x.dtype());

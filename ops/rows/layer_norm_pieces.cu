@@ -18,12 +18,12 @@
 namespace ricci {
 namespace layer_norm_kernels {
 
-// A row in a warp: lane l owns the packs l, l + 32, ... of up to kPieces, as far as the row goes. With kWarps = 2 the row is in two
-// adjacent warps, and each owns every second 32 packs.
+// A row in a warp: lane l owns up to kPieces packs, l, l + 32, ..., as far as the row goes. With kWarps = 2 the row is in two adjacent
+// warps, and each owns every second group of 32 packs.
 template <int kPieces, int kWarps = 1> struct WarpRow {
   int64_t row, d;
 
-  // f(p, column) for the lane's packs.
+  // Calls f(p, column) for the lane's packs.
   template <class F> __device__ void each(F f) const {
     UNROLL(8)
     for (int p = 0; p < kPieces; ++p)
@@ -87,8 +87,8 @@ template <int kPieces> struct ForwardKernel {
   }
 };
 
-// A block processes some rows, one at a time for each of its warps, or for each pair of warps if a row is too long for the registers of
-// one. The warps add the terms of dgain and dbias in registers, so dy and s are read only once. Both are held as bf16, in half the
+// A block processes some rows, one at a time for each of its warps, or for each pair of warps if a row is too long for the registers of one
+// warp. The warps add the terms of dgain and dbias in registers, so dy and s are read only once. Both are held as bf16, to use half the
 // registers.
 template <int kPiecesOfRow> struct BackwardKernel {
   static constexpr int kWarpsOfRow = kPiecesOfRow > 4 ? 2 : 1, kPieces = kPiecesOfRow / kWarpsOfRow;
@@ -142,7 +142,7 @@ template <int kPiecesOfRow> struct BackwardKernel {
     });
   }
 
-  // f(p, i, dy, g, n) for the lane's elements, with g = gain dy and n = (s - mean) rstd.
+  // Calls f(p, i, dy, g, n) for the lane's elements, with g = gain dy and n = (s - mean) rstd.
   template <class F>
   __device__ void each_column(const Row& row, const uint4 (&dy)[kPieces], const uint4 (&s)[kPieces], float mean, float rstd, F f) const {
     row.each([&](int p, int column) {
@@ -159,8 +159,8 @@ template <int kPiecesOfRow> struct BackwardKernel {
     for (int i = 0; i < kPiece; ++i) f(i, dy[i], gain[i] * dy[i], (s[i] - mean) * rstd);
   }
 
-  // Over the lanes of the row. Two warps exchange their sums in shared memory, at separate addresses for even and odd rows: a warp must not
-  // overwrite a sum that the other still reads.
+  // Sums over the lanes of the row. Two warps exchange their sums in shared memory, at separate addresses for even and odd rows: a warp
+  // must not overwrite a sum that the other still reads.
   __device__ static float sum_of_row(float sum, int odd, int which) {
     sum = warp_reduce(sum, Sum{});
     if constexpr (kWarpsOfRow == 1) return sum;
@@ -192,7 +192,7 @@ template <int kPiecesOfRow> struct BackwardKernel {
   }
 };
 
-// dgain and dbias from the sums of the blocks.
+// Computes dgain and dbias from the sums of the blocks.
 struct SumOfBlocks {
   using Value = float;
   static constexpr int kSums = 2;

@@ -13,10 +13,10 @@ struct NormGrads {
 };
 
 // branch, bias_d, ds and dbias_d can be empty. Both functions do nothing and return false for other dtypes or devices, if d is not a
-// multiple of 8 or is above 2048, or if a tensor does not begin on 16 bytes.
+// multiple of 8 or is above 2048, or if a tensor does not begin on a 16-byte boundary.
 bool forward_in_pieces(
     const char* name, const Tensor& x, const Tensor& branch, const Tensor& gain_d, const Tensor& bias_d, double eps, const Normed& out);
-// dx, dgain and dbias in one pass over the rows.
+// Computes dx, dgain and dbias in one pass over the rows.
 bool backward_in_pieces(
     const char* name, const Tensor& dy, const Tensor& ds, const Normed& kept, const Tensor& gain_d, const NormGrads& out);
 

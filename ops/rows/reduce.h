@@ -3,11 +3,11 @@
 
 namespace ricci {
 
-// Over every element: a scalar, shape []. Partial sums are held in f64.
+// Reduces over all elements to a scalar, shape []. Partial sums are held in f64.
 Tensor sum(const Arg& x);
 Tensor mean(const Arg& x);  // error: no elements
 
-// Over one index, removed from the result; -1 is the innermost. Errors: the index does not exist; a mean over an extent of 0.
+// Reduces over one index and removes it; -1 is the innermost. Errors: the index does not exist; the extent of a mean is 0.
 Tensor sum(const Arg& x, int index);
 Tensor mean(const Arg& x, int index);
 

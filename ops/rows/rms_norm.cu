@@ -90,7 +90,7 @@ HOST Normed forward(const char* name, const Tensor& x, const Tensor& branch, con
   return out;
 }
 
-// {dx, dgain}. dgain is f32 for bf16: the tape rounds it if the gradient is bf16.
+// Returns {dx, dgain}. dgain is f32 for bf16: the tape rounds it if the gradient is bf16.
 HOST std::array<Tensor, 2> backward(
     const char* name, const Tensor& dy, const Tensor& dsum, const Tensor& x, const Tensor& s_r, const Tensor& gain_d) {
   const int64_t d = gain_d.size(), rows = s_r.size();

@@ -1,8 +1,9 @@
 // softmax over the last index:   p_rc = e_rc / sum_c e_rc,   e_rc = exp(x_rc - max_c x_rc)
 //                               dx_rc = p_rc (dp_rc - sum_c dp_rc p_rc)
-// The maximum is subtracted: exp(89) is infinite in f32. It cancels in the quotient. Backward: each x is in the sum of its row, so
-// x_c raises p_c and lowers the others. So dx_c is p_c times dp_c minus the mean of dp over the row, weighted by p.
-//   bytes   a forward reads x and writes p, 8 n for n numbers in f32; a backward reads p and dp and writes dx, 12 n
+// The maximum is subtracted to prevent overflow: exp(89) is infinite in f32. It cancels in the quotient. Backward: each x is in the sum of
+// its row, so a larger x_c raises p_c and lowers the others. Therefore dx_c is p_c times the difference of dp_c and the mean of dp over the
+// row, weighted by p.
+//   bytes   forward reads x and writes p, 8 n for n numbers in f32; backward reads p and dp and writes dx, 12 n
 #include "ops/rows/softmax.h"
 
 #include "autograd/record.h"
@@ -18,7 +19,7 @@ namespace softmax_kernels {
 template <class T> struct Forward {
   using A = Accumulator<T>;
   View<const T, 2> x_rc;
-  View<A, 2> e_rc;  // p_rc itself, except for bf16: that would round e before the division
+  View<A, 2> e_rc;  // p_rc itself, except for bf16: bf16 would round e before the division
   View<T, 2> p_rc;
   template <class Row> HD void operator()(int64_t r, Row row) const {
     const A largest = row.max([&](int64_t c) { return A(x_rc(r, c)); });

@@ -1,6 +1,6 @@
 // y_v (+)= factor * sum over k of x_{rows(v, k)}: each row of y is the sum of some rows of x, in the order of k. Rows lists them, as
-// count(v) and row(v, k). A row of y does not change if its list is empty. The rounding errors of a long sum grow, so kLongest terms are
-// one partial sum, and these are added in f64.
+// count(v) and row(v, k). A row of y does not change if its list is empty. The rounding errors of a long sum grow, so each partial sum has
+// at most kLongest terms, and the partial sums are added in f64.
 #pragma once
 #include "cuda/verbs/pieces.h"
 #include "cuda/verbs/rows.h"
@@ -26,7 +26,7 @@ template <class T, class Rows, class To = T> struct SumRows {
 
   static constexpr int kNeighbours = elements_of_piece<T, To>();
 
-  // On the GPU a block computes one row of y. It loads 16 bytes of four rows together: a frequent id sums thousands of rows.
+  // On the GPU a block computes one row of y. It loads 16 bytes of four rows together: a frequent id has thousands of rows.
   template <class Row> __device__ void operator()(int64_t v, Row row) const {
     const int64_t count = rows.count(v), n = row.n;
     if (count == 0) return;  // for all threads of the block
@@ -93,7 +93,7 @@ template <class T, class Rows, class To> struct SumRowsLoop {
   }
 };
 
-// y has `outputs` rows of n elements; on the CPU a chunk is `grain` of them.
+// y has `outputs` rows of n elements; on the CPU a chunk has `grain` rows.
 template <class T, class Rows, class To>
 void sum_rows(const char* name, Device device, int64_t outputs, int64_t n, int64_t grain, const SumRows<T, Rows, To>& program) {
   if (device != Device::cpu) return for_rows(name, device, outputs, n, program);
