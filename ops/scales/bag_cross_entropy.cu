@@ -1,4 +1,4 @@
-// The loss of a cell for the bag of tokens in the next one. Keeps the largest logit of a row and the sum of exp(l - largest): with them
+// The loss of a cell for the bag of tokens in the next cell. Keeps the largest logit of a row and the sum of exp(l - largest): with these
 // the softmax needs one pass.
 //   nll_bj = log sum_v exp(l_bjv) - 1/s sum_w l_bj[id_w],   w: the s tokens of cell j + 1;    loss = sum_bj nll_bj / counted
 //   dl_bjv = (exp(l_bjv) / sum_v exp(l_bjv) - 1/s #{w: id_w = v}) dloss / counted;    0 for cells that are not scored
@@ -37,7 +37,7 @@ template <class T> struct Forward {
       nll_r[r] = bags.counts(r) ? double(math::log(sum)) + mean_below(double(largest), l, bags.next_cell(r), row.n) : 0;
     });
   }
-  // The mean of largest - l over the bag.
+  // Returns the mean of largest - l over the bag.
   HD double mean_below(double largest, const T* l, const int64_t* ids, int64_t vocabulary) const {
     double sum = 0;
     for (int64_t w = 0; w < bags.size; ++w) sum += ids[w] >= 0 && ids[w] < vocabulary ? largest - double(A(l[ids[w]])) : __builtin_nan("");

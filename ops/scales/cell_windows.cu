@@ -1,6 +1,6 @@
 // Windows of a convolution, written out as rows, so the convolution is a matrix product. s: cell size, K: kernel, h: history.
 //   y_bj(dK+q) = x_b(h+(j+1)s-K+q)d, 0 before the sequence
-//   dx_btd = sum of dy_bj(dK+q) over the windows j with position t as their q
+//   dx_btd = sum of dy_bj(dK+q) over the windows j with position t as position q
 //   bytes   N (4 + 4 K/s) for N numbers in f32, half in bf16, each way
 #include "autograd/record.h"
 #include "core/dims.h"

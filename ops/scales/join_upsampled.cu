@@ -1,4 +1,4 @@
-// A fine sequence and an upsampled coarse one, column by column next to each other. One op, so the upsampled sequence needs no tensor.
+// Joins the columns of a fine sequence and of an upsampled coarse one. This is one op, so the upsampled sequence needs no tensor.
 //   y_bc(0..d) = a_bcd,   y_bc(d+i) = z_bj(i r + q) + bias_i if c - shift = j r + q is in 0 .. m r - 1, else 0
 //   da_bci = dy_bci,   dz_bj(i r + q) = dy_b(j r + q + shift)(d+i), 0 beyond the sequence,   dbias_i = sum_bjq dz_bj(i r + q)
 //   bytes   16 N for N numbers of a in f32 (4 each of a and z, 8 of y), 16 N backward, half in bf16

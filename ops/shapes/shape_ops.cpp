@@ -1,4 +1,4 @@
-// reshape, slice, concatenate, permute, cast: elements only move. Each is the backward of another: a gradient moves back.
+// reshape, slice, concatenate, permute, cast: elements only move. The backward of each op is another of these ops.
 #include "ops/shapes/shape_ops.h"
 
 #include <numeric>
@@ -14,14 +14,14 @@
 namespace ricci {
 namespace {
 
-// An index as 0 .. rank-1.
+// Returns the index as 0 .. rank-1.
 int checked_index(const char* op, const Shape& shape, int index) {
   const int position = index < 0 ? index + shape.rank() : index;
   if (position < 0 || position >= shape.rank()) fail("{}: index {} does not exist in {}", {op, index, show(shape)});
   return position;
 }
 
-// The number of elements outside of an index, and inside of it.
+// Returns the number of elements outside of an index, and inside of it.
 std::pair<int64_t, int64_t> around(const Shape& shape, int index) {
   int64_t outer = 1, inner = 1;
   for (int d = 0; d < index; ++d) outer *= shape[d];
@@ -69,7 +69,7 @@ Tensor permuted(const Tensor& x, const std::vector<int>& order) {
   return y;
 }
 
-// Returns the inverse: d is at position order[d].
+// Returns the inverse of `order`: d is at position order[d].
 std::vector<int> checked_order(const Shape& shape, const std::vector<int>& order) {
   std::vector<int> inverse(order.size(), -1);
   bool good = static_cast<int>(order.size()) == shape.rank();
@@ -80,7 +80,7 @@ std::vector<int> checked_order(const Shape& shape, const std::vector<int>& order
   if (good) return inverse;
   std::string text;
   for (int d : order) text.append(" ").append(std::to_string(d));
-  fail("permute: the order{} does not name each index of {} once", {text, show(shape)});
+  fail("permute: the order{} does not contain each index of {} once", {text, show(shape)});
 }
 
 Shape joined_shape(const std::vector<Arg>& parts, int index) {

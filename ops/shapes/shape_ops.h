@@ -5,13 +5,13 @@
 
 namespace ricci {
 
-// Shapes and the order of elements. All but cast work for every dtype, i64 included. An index can be negative: -1 is the innermost.
+// Ops on shapes and the order of elements. All but cast work for every dtype, i64 included. An index can be negative: -1 is the innermost.
 
-// A view of x with the new shape: its elements in their order. Error: the number of elements differs.
+// A view of x with the new shape: its elements keep their order. Error: the number of elements differs.
 Tensor reshape(const Arg& x, const Shape& shape);
 
-// The elements first .. first + count of one index; a view if all outer indices have one element.
-// Errors: the index or an element does not exist.
+// The elements first .. first + count - 1 of one index; a view if all outer indices have one element.
+// Errors: the index or one of the elements does not exist.
 Tensor slice(const Arg& x, int index, int64_t first, int64_t count);
 
 // The parts one after another along an index. Errors: the list is empty; the parts differ in more than the extent of that index.

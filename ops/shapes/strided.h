@@ -1,5 +1,5 @@
-// Tensors that are walked in step: all have the same extents, but each has its own strides. It can be broadcast (stride 0 repeats an
-// element), a slice or permuted. Adjacent indices that are contiguous in all tensors are merged when they are pushed.
+// Tensors that are walked in step: all have the same extents, but each has its own strides. A tensor can be broadcast (stride 0 repeats an
+// element), sliced or permuted. Adjacent indices that are contiguous in all tensors are merged when they are pushed.
 #pragma once
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -28,7 +28,7 @@ template <int N> struct Strided {
     for (int k = 0; k < N; ++k) stride[k][rank - 1] = by[k];
   }
 
-  // The offset of element i in each tensor; the last index counts fastest.
+  // The offset of element i in each tensor; the last index varies fastest.
   HD void locate(int64_t i, int64_t (&offsets)[N]) const {
     for (int k = 0; k < N; ++k) offsets[k] = 0;
     for (int d = rank - 1; d > 0; --d) {
@@ -62,7 +62,7 @@ template <int N, class Run> struct StridedLoop {
       const int64_t left = s.extent[last] - index[last], count = left < end - begin ? left : end - begin;
       run(offsets, begin, count);
       begin += count;
-      // To the start of the next stretch.
+      // Moves to the start of the next stretch.
       int d = last;
       index[d] += count;
       for (int k = 0; k < N; ++k) offsets[k] += count * s.stride[k][d];
@@ -75,7 +75,7 @@ template <int N, class Run> struct StridedLoop {
   }
 };
 
-// On the CPU, in chunks of a fixed size.
+// Runs on the CPU, in chunks of a fixed size.
 template <int N, class Run> void for_strided(const Strided<N>& s, const Run& run) {
   constexpr int64_t kGrain = 16384;
   parallel_for(s.size(), kGrain, [&](int64_t begin, int64_t end) { run_vectorized(StridedLoop<N, Run>{s, run}, begin, end); });

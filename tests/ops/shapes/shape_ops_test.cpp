@@ -181,8 +181,8 @@ TEST_CASE("permute of six indices, of heads, and transpose") {
     CHECK(same_bits(transpose(q_bcnk, -1, 0), permute(q_bcnk, {3, 1, 2, 0})));
     CHECK(same_bits(permute(tensor_of({5}, {}, Dtype::f32, device), {}), tensor_of({5}, {}, Dtype::f32, device)));
   });
-  CHECK(message_of([] { permute(Tensor({2, 3}), {0, 0}); }) == "permute: the order 0 0 does not name each index of [2 3] once");
-  CHECK(message_of([] { permute(Tensor({2, 3}), {1}); }) == "permute: the order 1 does not name each index of [2 3] once");
+  CHECK(message_of([] { permute(Tensor({2, 3}), {0, 0}); }) == "permute: the order 0 0 does not contain each index of [2 3] once");
+  CHECK(message_of([] { permute(Tensor({2, 3}), {1}); }) == "permute: the order 1 does not contain each index of [2 3] once");
   CHECK(message_of([] { transpose(Tensor({2, 3}), 0, 2); }) == "transpose: index 2 does not exist in [2 3]");
 }
 
