@@ -10,7 +10,7 @@
 namespace ricci {
 namespace shift_and_sum_kernels {
 
-// Row (sequence, slice): the columns of a slice, at all new positions.
+// Row (sequence, slice) computes the columns of a slice at all new positions.
 template <class T> struct Cached {
   static constexpr int64_t kSlice = 128;
   using A = Accumulator<T>;

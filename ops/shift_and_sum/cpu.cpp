@@ -1,6 +1,6 @@
 // The shift-and-sum on the CPU. A task walks over the columns of a head in strips of one or more vectors. A strip stays in the cache: only
-// its first walk (walk.h) reads the tensor, and only the last writes the result. Between them are N rows for N positions, in the backward R
-// / 3 rows per position for R levels.
+// its first walk (walk.h) reads the tensor, and only the last writes the result. Between walks, the strip has N rows for N positions, and
+// in the backward pass R / 3 rows per position for R levels.
 #include <algorithm>
 #include <type_traits>
 
@@ -14,8 +14,8 @@
 namespace ricci::shift_and_sum_kernels {
 namespace {
 
-// The first level of a walk; first_level(walks) is the number of levels. If levels % 3 != 0, the first walk has fewer. Its rows, in one
-// long class, are the cheapest; later walks have many short classes.
+// The first level of a walk; first_level(walks) is the number of levels. If levels % 3 != 0, the first walk has fewer levels. Its rows, in
+// one long class, are the cheapest; later walks have many short classes.
 HD int first_level(const Problem& problem, int walk) {
   const int later = kWalkLevels * (walks_of(problem.used) - walk);
   return problem.used > later ? problem.used - later : 0;
@@ -55,7 +55,7 @@ template <class T, int Bytes, int kVectors> struct Strip {
     for (int64_t x = 0; x < n; ++x) target[x] = To(from[x]);
   }
 
-  // body(m, q, the coefficients of class m from level q on, the active levels of the walk as bits, the number of rows)
+  // Calls body(m, q, the coefficients of class m from level q on, the active levels of the walk as bits, the number of rows)
   template <class Body> HD void each_class(int walk, const Body& body) const {
     const int q = first_level(problem, walk), levels = first_level(problem, walk + 1) - q;
     const Row<const T> of_head{c + (sequence * problem.positions * problem.heads + head) * problem.levels + q, problem.coefficients()};
@@ -80,17 +80,17 @@ template <class T, int Bytes, int kVectors> struct Strip {
   }
 };
 
-// Slices of the columns of a head, of all sequences and heads. The forward has no dy and no sums, and each of its slices is a strip.
+// Slices of the columns of a head, of all sequences and heads. The forward pass has no dy and no sums, and each of its slices is a strip.
 template <class T, int Bytes, bool kBackward> struct Task {
   using A = Accumulator<T>;
-  static constexpr int kOfGradients = Bytes == 64 ? 1 : 2, kVectors = kBackward ? kOfGradients : 4;  // more are slower
+  static constexpr int kOfGradients = Bytes == 64 ? 1 : 2, kVectors = kBackward ? kOfGradients : 4;  // more vectors are slower
   using S = Strip<T, Bytes, kVectors>;
   Problem problem;
   uint32_t active;
   int64_t slices, strips_of_slice;
   const T *v, *c, *dy;
   T* result;
-  A *partial, *memory;  // memory: a strip, and in the backward one more for each walk
+  A *partial, *memory;  // memory: a strip, and in the backward pass one more for each walk
 
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t n = begin; n < end; ++n) {
@@ -143,7 +143,7 @@ void run(const Problem& problem, int64_t slices, const Tensor& v, const Tensor& 
 
 }  // namespace
 
-// A few tasks for every thread. The number depends only on the shape, and so does the order of the sums.
+// Returns a number that gives every thread a few tasks. It depends only on the shape, and so does the order of the sums.
 int64_t gradient_slices_cpu(const Problem& problem) {
   constexpr int64_t kTasks = 16, kColumns = 16;
   const int64_t heads = problem.batches * problem.heads;

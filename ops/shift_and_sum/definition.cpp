@@ -1,5 +1,5 @@
-// The definition, one level after the other, with every V^r in memory. It needs no backward: the ops that it calls record theirs. The tests
-// compare the fast versions with it.
+// The definition, one level after the other, with every V^r in memory. It needs no backward function: the ops that it calls record their
+// own. The tests compare the fast versions with it.
 //   V^{r+1}_bcnk = V^r_bcnk + c_bcn1 (V^r shifted 2^r positions to the right, zeros in front)_bcnk
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"

@@ -1,4 +1,4 @@
-// The implementations of the shift-and-sum for the host, and the parts that a GPU divides it into.
+// The host functions of the shift-and-sum's implementations, and the parts of its work on a GPU.
 #pragma once
 #include <vector>
 
@@ -23,15 +23,15 @@ void sum_slices(const Problem& problem, const Tensor& partial, const Tensor& dco
 // ---- GPU. A thread block holds 32 columns of some positions in shared memory. If a sequence does not fit, the levels are divided into
 // parts. The levels from `first` on connect only positions at a distance of a multiple of step = 2^first. Such a class of positions, rows
 // 0, 1, 2, ..., is 2^first times shorter than the sequence, and within it the levels are shifts by 1, 2, 4, ... rows. A class that is still
-// too long is cut into tiles of rows. The rows of a tile depend on rows at most halo = 2^levels - 1 away: it holds these as well and
-// computes them again.
+// too long is cut into tiles of rows. The rows of a tile depend on rows at most halo = 2^levels - 1 away: the tile also holds these rows
+// and computes them again.
 
 constexpr int kColumns = 32;          // in a slice
 constexpr int kLanes = kColumns / 2;  // in a half-warp: each owns two columns
 constexpr int kForwardWalks = 4;      // at most, in a forward kernel
 constexpr int kBackwardWalks = 3;     // at most, in a backward kernel
 constexpr int kTileLevels = 6;        // at most, in a part with tiles
-// In a thread block: the backward uses 128 registers per thread (f32) or 256 (f64).
+// In a thread block: the backward pass uses 128 registers per thread (f32) or 256 (f64).
 template <class A> inline constexpr int kMaxWarps = sizeof(A) == 4 ? 16 : 8;
 
 struct Part {
@@ -59,24 +59,24 @@ HD Tile tile_of(const Part& part, uint32_t number, int64_t positions, bool halo_
   return {m, before, end + after < rows ? end + after : rows, begin, end};
 }
 
-// The numbers in shared memory for a row: its values, in the backward also the gradient and the values before every walk but the first, and
-// the coefficients.
+// The numbers in shared memory for a row: its values, in the backward pass also the gradient and the values before every walk but the
+// first, and the coefficients.
 HD int buffers_of(int levels, bool backward) {
   const int of_backward = walks_of(levels) > 2 ? walks_of(levels) : 2;
   return backward ? of_backward : 1;
 }
 HD int numbers_of_row(int levels, bool backward) { return kColumns * buffers_of(levels, backward) + kWalkLevels * walks_of(levels); }
 
-// The parts of a forward, or of a backward, with `bytes` of shared memory for a thread block and elements of `size` bytes.
+// The parts of a forward or a backward pass with `bytes` of shared memory for a thread block and elements of `size` bytes.
 using Plan = std::vector<Part>;
 Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes);
 
-// On cuda and cuda_emulated. Forward and backward have different plans.
+// For cuda and cuda_emulated. The forward and backward passes have different plans.
 void forward_gpu(const Problem& problem, const Plan& plan, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);
 void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx,
     const Tensor& dv_bcd, const Tensor& partial);
 inline int64_t gradient_slices_gpu(const Problem& problem) { return (problem.width + kColumns - 1) / kColumns; }
-// One part. The backward also computes the input of the later parts with it.
+// Computes one part. The backward pass also calls it for the input of the later parts.
 void forward_part(const Problem& problem, const Part& part, const Tensor& v_bcd, const Tensor& coef_bcx, const Tensor& y_bcd);
 
 }  // namespace ricci::shift_and_sum_kernels

@@ -1,5 +1,5 @@
-// One shift-and-sum as its kernels see it, and the names of parts of the work. Levels q, q + 1, q + 2 with 2^q = 4; the rows of two classes
-// are marked:
+// One shift-and-sum as its kernels see it, and the names of parts of the work. The drawing is for levels q, q + 1, q + 2 with 2^q = 4 and
+// marks the rows of two classes:
 //
 //   position   0 1 2 3  4 5 6 7  8 9 ...           column  0 ... 31 | 32 ... 63 | ...
 //   class 0    *        *        *                         slice 0  | slice 1   |
@@ -25,7 +25,7 @@ constexpr int kMaxLevels = 30;
 constexpr int kWalkLevels = 3, kWalkRows = 1 << kWalkLevels;  // levels of a walk (walk.h); rows that its last level depends on
 HD int walks_of(int levels) { return levels > kWalkLevels ? (levels + kWalkLevels - 1) / kWalkLevels : 1; }
 
-// Dropout of levels: level r stays if word r of the random stream is at least 2^32 p. So the backward skips the same ones.
+// Dropout of levels: level r stays if word r of the random stream is at least 2^32 p. So the backward pass skips the same levels.
 struct LevelDropout {
   PhiloxSource random{};
   uint32_t dropped_below = 0;  // 2^32 p; 0 without dropout
@@ -42,7 +42,7 @@ struct Problem {
 
   HD int64_t d() const { return heads * width; }
   HD int64_t coefficients() const { return heads * levels; }  // at a position
-  // Bit r: level r is computed.
+  // Bit r is 1 if level r is computed.
   HD uint32_t active() const {
     uint32_t bits = 0;
     for (int r = 0; r < used; ++r) bits |= static_cast<uint32_t>(dropout.stays(r)) << r;

@@ -1,4 +1,4 @@
-// The public op. The backward goes from the last level to the first (shift_and_sum.h derives it). With G^r = dL/dV^r:
+// The public op. The backward pass goes from the last level to the first (shift_and_sum.h derives it). With G^r = dL/dV^r:
 //   dc[i, r] = <G^{r+1}[i], V^r[i - 2^r]>  (over the columns of the head),   G^r[i] = G^{r+1}[i] + c[i + 2^r, r] G^{r+1}[i + 2^r]
 // and dV^0 = G^0. Kept for the backward: V^0 and c.
 #include "ops/shift_and_sum/shift_and_sum.h"

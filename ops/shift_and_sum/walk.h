@@ -3,7 +3,7 @@
 // rows:
 //   v1[i] = v0[i] + c0[i] v0[i-1],   v2[i] = v1[i] + c1[i] v1[i-2],   v3[i] = v2[i] + c2[i] v2[i-4]
 // A walk over the rows in order keeps the last values of v0, v1 and v2 in registers. It reads each row of v0 once and writes each row of v3
-// once, if wanted in place. The derivative, with g3 = dL/dv3:
+// once, in place if wanted. The derivative, with g3 = dL/dv3:
 //   g2[i] = g3[i] + c2[i+4] g3[i+4],   g1[i] = g2[i] + c1[i+2] g2[i+2],   g0[i] = g1[i] + c0[i+1] g1[i+1]
 //   dc2[i] = <g3[i], v2[i-4]>,   dc1[i] = <g2[i], v1[i-2]>,   dc0[i] = <g1[i], v0[i-1]>
 // This is a walk from the last row to the first. It computes v1 and v2 again. Both walks go through blocks of eight rows: row i is at slot
@@ -125,7 +125,7 @@ template <class T, int Bytes, int kVectors> struct BackwardWalk {
   }
 
  private:
-  // kFirst: the block is the first. kWhole: at least 12 rows follow from its first one on; else `rows`.
+  // kFirst: this is the first block. kWhole: at least 12 rows remain from the block's first row on; else `rows` remain.
   template <bool kFirst, bool kWhole> HD void block(int64_t rows) {
     compute_values<-7, kFirst, kWhole>(rows);
     c.move(1);
@@ -134,7 +134,7 @@ template <class T, int Bytes, int kVectors> struct BackwardWalk {
     c.move(-14);
   }
   template <bool kFirst> HD static constexpr bool exists(int row) { return !kFirst || row >= 0; }
-  // The values of row base + u.
+  // Computes the values of row base + u.
   template <int u, bool kFirst, bool kWhole> HD void compute_values(int64_t rows) {
     if constexpr (u < 6) {
       if (exists<kFirst>(u) && (kWhole || u < rows)) {
@@ -155,7 +155,7 @@ template <class T, int Bytes, int kVectors> struct BackwardWalk {
       compute_values<u + 1, kFirst, kWhole>(rows);
     }
   }
-  // The values are at the row before.
+  // The values are one row before the gradients.
   template <int u, bool kFirst, bool kWhole> HD void compute_gradients(int64_t rows) {
     if constexpr (u >= 0) {
       if (kWhole || u < rows) {

@@ -1,8 +1,8 @@
-// The backward on GPUs, from V^0, c and dy. In shared memory a thread block walks forward again and keeps the values before every walk but
-// the first, as factors of the gradients of the coefficients. Then it walks backward over them with the gradient (walk.h), and reads V^0
-// once more for the last of these walks, from the L2 cache. The sums over its columns, the terms of dc, go to `partial` (problem.h), and
-// shift_and_sum.cu adds the sums of a head. With N = b c d elements of s bytes, R levels, heads of full slices of 32 columns, for each
-// part:
+// The backward pass on GPUs, computed from V^0, c and dy. In shared memory a thread block walks forward again and keeps the values before
+// every walk but the first, as factors of the gradients of the coefficients. Then it walks backward over them with the gradient (walk.h),
+// and reads V^0 once more for the last of these walks, from the L2 cache. The sums over its columns, the terms of dc, go to `partial`
+// (problem.h), and shift_and_sum.cu adds the sums of a head. For each part, with N = b c d elements of s bytes, R levels, and head widths
+// that are multiples of 32:
 //   bytes   3 s N + (s + 8) b c R (d / 32);  FLOPs 6 N R
 #include "cuda/launch.h"
 #include "ops/shift_and_sum/gpu/block_walk.h"
@@ -32,7 +32,7 @@ template <class T> struct BackwardKernel {
     __syncthreads();
     const BlockWalk<T> walks{
         problem, part, place, active, coefficients, partial + partial_at(problem, place.slice, place.sequence, 0, place.head)};
-    // The first buffer holds the values before the second walk, the second those before the third.
+    // The first buffer holds the values before the second walk, the second buffer the values before the third.
     if (later > 0) walk_forward<0>(walks, values, values);
     if (later > 1) {
       walk_forward<3>(walks, values, values + size);
@@ -59,7 +59,7 @@ HOST void backward_part(const Problem& problem, const Part& part, const Tensor& 
 
 HOST void backward_gpu(const Problem& problem, const Plan& plan, const Tensor& dy_bcd, const Tensor& v_bcd, const Tensor& coef_bcx,
     const Tensor& dv_bcd, const Tensor& partial) {
-  std::vector<Tensor> values{v_bcd};  // before each part
+  std::vector<Tensor> values{v_bcd};  // the values before each part
   for (size_t p = 0; p + 1 < plan.size(); ++p) {
     values.push_back(like(v_bcd));
     forward_part(problem, plan[p], values[p], coef_bcx, values[p + 1]);

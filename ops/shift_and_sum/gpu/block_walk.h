@@ -1,7 +1,7 @@
 // A thread block's walks over its rows in shared memory. A half-warp walks over the rows of a class. If a walk has fewer classes than the
 // block has half-warps, half-warps share a class, each with a stretch of its rows.
 // The two half-warps of a warp take the same branches, as the sums over lanes need all lanes: both go through the larger number of
-// blocks of eight rows, and a block is Around::inside only if it is so in both.
+// blocks of eight rows, and a block is Around::inside only if it is inside for both.
 #pragma once
 #include "ops/shift_and_sum/gpu/tile.h"
 #include "ops/shift_and_sum/gpu/walks.h"
@@ -18,7 +18,7 @@ template <class T> struct BlockWalk {
   const Place& place;
   uint32_t active;
   const A* c;  // as copy_coefficients() arranges them
-  A* partial;  // the backward's: of the block's sequence, head and slice (problem.h)
+  A* partial;  // for the backward pass: of the block's sequence, head and slice (problem.h)
 
   template <int q> __device__ int rows_of_class(int m) const { return m < place.rows ? (place.rows - m + (1 << q) - 1) >> q : 0; }
   template <int q> __device__ ClassRows<A, q> rows(int m, const A* values, A* results) const {
@@ -41,7 +41,7 @@ template <class T> struct BlockWalk {
     const int stretch = of_stretch * kWalkRows, first = (half >> q) * stretch;
     for (int before = 0; before < classes; before += halves) {
       const int m = before + half % classes, own = min(stretch, rows_of_class<q>(m) - first);
-      const int blocks = __shfl_sync(~0u, (own + kWalkRows - 1) / kWalkRows, 0);  // the other half-warp has no more
+      const int blocks = __shfl_sync(~0u, (own + kWalkRows - 1) / kWalkRows, 0);  // the second half-warp has no more
       if (blocks > 0) begin(m, first, blocks);
       if (per_class > 1) __syncthreads();
       if (blocks > 0) walk(m, first, blocks);
@@ -50,7 +50,7 @@ template <class T> struct BlockWalk {
   }
 };
 
-// The levels q, q + 1, q + 2 of the part; `target` can be equal to `source`.
+// Applies levels q, q + 1 and q + 2 of the part; `target` can be equal to `source`.
 template <int q, class T>
 __device__ inline void walk_forward(const BlockWalk<T>& block, const Accumulator<T>* source, Accumulator<T>* target) {
   ForwardWalk<Accumulator<T>, q> along;
@@ -72,7 +72,7 @@ __device__ inline void walk_forward(const BlockWalk<T>& block, const Accumulator
   block.template each<q>(begin, walk);
 }
 
-// The address of a lane's sums after a block: of its row in the class.
+// Stores a lane's sums after a block, at the address of the lane's row in the class.
 template <class T, int q> struct CoefficientGradient {
   using A = Accumulator<T>;
   A* dc;            // row 0 of the block at base 0
@@ -97,7 +97,7 @@ template <class T, int q> struct CoefficientGradient {
   }
 };
 
-// The values, and the gradient in place. The sums over the columns go to `partial`.
+// Walks backward over the values, and over the gradient in place. Writes the sums over the columns to `partial`.
 template <int q, class T>
 __device__ inline void walk_backward(const BlockWalk<T>& block, const Accumulator<T>* values, Accumulator<T>* gradient) {
   BackwardWalk<Accumulator<T>, q> along;

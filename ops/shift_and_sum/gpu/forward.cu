@@ -1,6 +1,6 @@
-// The forward on GPUs: y = V^R from V^0 and c in one kernel. A thread block copies some columns of a sequence into shared memory, walks
-// over them three levels at a time, in place, and copies them back, so only two passes access memory. Long sequences are computed in parts
-// (kernels.h), one kernel each. With N = b c d elements of s bytes, R levels, heads of full slices of 32 columns:
+// The forward pass on GPUs: y = V^R from V^0 and c in one kernel. A thread block copies some columns of a sequence into shared memory,
+// walks over them three levels at a time, in place, and copies them back, so only two passes access memory. Long sequences are computed in
+// parts (kernels.h), one kernel each. With N = b c d elements of s bytes, R levels, and head widths that are multiples of 32:
 //   bytes   2 s N + s b c R (d / 32), for each part;  FLOPs 2 N R
 #include "cuda/launch.h"
 #include "ops/shift_and_sum/gpu/block_walk.h"
@@ -11,7 +11,7 @@ namespace shift_and_sum_kernels {
 
 template <class T> struct ForwardKernel {
   using A = Accumulator<T>;
-  static constexpr int kThreads = 32 * kMaxWarps<A>, kMinBlocks = 2;  // one copies while the other walks
+  static constexpr int kThreads = 32 * kMaxWarps<A>, kMinBlocks = 2;  // one block copies while the other walks
   Problem problem;
   Part part;
   const T *v, *c;

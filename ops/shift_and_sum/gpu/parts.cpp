@@ -11,7 +11,7 @@ struct Memory {
   int64_t size, bytes;
   int64_t row(int levels) const { return size * numbers_of_row(levels, backward); }
   int64_t rows(int levels) const { return bytes / row(levels); }
-  // One part can compute all levels of full classes of that many rows.
+  // True if one part can compute these levels of full classes with this many rows.
   bool fits(int64_t rows_of_class, int levels) const {
     return rows_of_class <= rows(levels) && levels <= kWalkLevels * (backward ? kBackwardWalks : kForwardWalks);
   }
@@ -37,8 +37,8 @@ Plan plan(const Problem& problem, bool backward, int64_t size, int64_t bytes) {
   int first = 0;
   int64_t rows = problem.positions;
   while (!memory.fits(rows, problem.used - first)) {
-    // The first number of levels that fills its walks and lets one part compute all later levels; else the last that leaves at least half
-    // of a tile for rows that are not halo.
+    // The smallest number of levels that fills its walks and lets one part compute all later levels; else the largest that leaves at least
+    // half of a tile for rows that are not halo.
     const int sides = backward ? 2 : 1, left = problem.used - first;
     int levels = 1;
     while (levels < left && levels < kTileLevels && (int64_t{2} << levels) * 2 * sides <= memory.rows(levels + 1) &&

@@ -29,7 +29,7 @@ inline int64_t blocks_of(const Problem& problem, const Part& part) {
   return problem.batches * problem.heads * ((problem.width + kColumns - 1) / kColumns) * part.step() * part.tiles;
 }
 
-// Bit l: level first + l of the part is computed. Every lane checks one level.
+// Bit l is 1 if level first + l of the part is computed. Every lane checks one level.
 __device__ inline uint32_t active_levels(const Problem& problem, const Part& part) {
   const int level = static_cast<int>(threadIdx.x % 32);
   return __ballot_sync(~0u, level < part.levels && problem.dropout.stays(part.first + level));
@@ -57,7 +57,7 @@ template <class T> struct Copy {
     const T* tensor;
     A* shared;
   };
-  int first_row, column, rows_at_once, width;  // the thread's; width: the number of its columns that exist
+  int first_row, column, rows_at_once, width;  // for this thread; width: the number of its columns that exist
   int64_t offset, row;                         // offset of the first row held, at the thread's columns; step to the next row
 
   __device__ Copy(const Problem& problem, const Part& part, const Place& place)
@@ -73,7 +73,7 @@ template <class T> struct Copy {
     return width == kQuad && row % kQuad == 0 && reinterpret_cast<uintptr_t>(tensor + offset) % alignof(Four) == 0;
   }
   __device__ static Four rounded(const Quad& v) {
-    if constexpr (std::is_same_v<T, bf16>) {  // two in one instruction
+    if constexpr (std::is_same_v<T, bf16>) {  // converts two in one instruction
       const uint32_t pairs[] = {ptx::pack_bf16(v.element[0], v.element[1]), ptx::pack_bf16(v.element[2], v.element[3])};
       Four four;
       __builtin_memcpy(&four, pairs, sizeof four);
@@ -124,7 +124,7 @@ template <class T> struct Copy {
 template <class T>
 __device__ void copy_coefficients(
     const Problem& problem, const Part& part, const Place& place, uint32_t active, const T* c, Accumulator<T>* shared) {
-  constexpr int kThreads = 16;  // for each row, one for each level
+  constexpr int kThreads = 16;  // for each row: one for each level
   static_assert(kForwardWalks * kWalkLevels <= kThreads);
   const int level = static_cast<int>(threadIdx.x) % kThreads, first = static_cast<int>(threadIdx.x) / kThreads;
   const int rows_at_once = static_cast<int>(blockDim.x) / kThreads, rows = level < walks_of(part.levels) * kWalkLevels ? place.rows : 0;

@@ -45,7 +45,7 @@ template <class A> struct alignas(2 * sizeof(A)) Pair {
 template <class A> __device__ inline A dot(const Pair<A>& g, const Pair<A>& v) { return g.x * v.x + g.y * v.y; }
 
 // The rows that a block of eight depends on. inside: all of them exist. edge: each is checked. single: the class has exactly eight rows,
-// and base is 0; after_single: the block before that one in a walk backward, base is 8.
+// and base is 0. after_single: the block before that block in a backward walk, and base is 8.
 enum class Around { inside, edge, single, after_single };
 // True if a class can have row base + offset.
 template <Around kAround, int offset> HD constexpr bool can_have() {
@@ -53,7 +53,7 @@ template <Around kAround, int offset> HD constexpr bool can_have() {
   return kAround == Around::inside || kAround == Around::edge || (row >= 0 && row < kWalkRows);
 }
 
-// Every 2^q-th of the rows that are held, from row m on, at the lane's columns.
+// Every 2^q-th of the rows held in shared memory, from row m on, at the lane's columns.
 template <class A, int q> struct ClassRows {
   static constexpr int kRow = kLanes << q, kCoefficientRow = kWalkLevels << q;
   const Pair<A>* values_;
@@ -85,11 +85,11 @@ template <class A, int q> struct ForwardWalk {
   using Io = ClassRows<A, q>;
   Pair<A> v0[kWalkRows], v1[kWalkRows], v2[kWalkRows];
 
-  // Before the first row of a class: all values are 0.
+  // Starts before the first row of a class, with all values 0.
   __device__ void begin() {
     for (int i = 0; i < kWalkRows; ++i) v0[i] = v1[i] = v2[i] = {};
   }
-  // The existing rows among base .. base + 7; base is a multiple of eight.
+  // Processes the existing rows among base .. base + 7; base is a multiple of eight.
   template <Around kAround, bool kStore, int u = 0> __device__ void block(const Io& io, int base) {
     if constexpr (u < kWalkRows) {
       v0[u] = io.template value<kAround, u>(base);
@@ -105,23 +105,23 @@ template <class A, int q> struct ForwardWalk {
   }
 };
 
-// From the last row to the first. The rows of v are up to seven rows before the rows of g: v0 is read at i - 7, v1 computed at i - 6 and v2
-// at i - 4. The coefficients of levels 0 and 1 are read there, and kept until g reaches them. A row of g0 is stored after the reads for the
-// next row: the compiler moves no read before a store.
+// Walks from the last row to the first. The rows of v are up to seven rows before the rows of g: v0 is read at i - 7, v1 is computed at i -
+// 6 and v2 at i - 4. The coefficients of levels 0 and 1 are read there, and kept until g reaches them. A row of g0 is stored after the
+// reads for the next row: the compiler moves no read before a store.
 template <class A, int q> struct BackwardWalk {
   using Io = ClassRows<A, q>;
   Pair<A> v0[kWalkRows], v1[kWalkRows], g0[kWalkRows], g1[kWalkRows], g2[kWalkRows], g3[kWalkRows];
   A c0[kWalkRows], c1[kWalkRows];
   LaneSums<A> dc;  // sums over the block
 
-  // After the last row of a class: all gradients are 0.
+  // Starts after the last row of a class, with all gradients 0.
   __device__ void begin() {
     for (int i = 0; i < kWalkRows; ++i) {
       v0[i] = v1[i] = g1[i] = g2[i] = g3[i] = {};
       c0[i] = c1[i] = 0;
     }
   }
-  // The existing rows among base + 7 .. base.
+  // Processes the existing rows among base + 7 .. base.
   template <Around kAround, bool kStore, int u = kWalkRows - 1> __device__ void block(const Io& io, int base) {
     if constexpr (u >= 0) {
       const Pair<A> v2 = walk_values<kAround, u>(io, base);
