@@ -1,7 +1,7 @@
 // The keys of a config struct: one function names each member once, with its description and its bounds. The defaults are in the struct.
 // Reading, printing, checking, comparing and --help-config all use this list:
 //   inline void visit_fields(SdpConfig& c, const Fields& field) {
-//     field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
+//     field("heads", c.heads, "attention heads (a divisor of d)").in(1, kLargestSize);
 //   }
 // when() is for keys that only some choices use:
 //   visit_fields(c.sdp, field.when(c.mixer == MixerKind::sdp, "mixer: sdp"));

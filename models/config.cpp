@@ -15,7 +15,7 @@ bool only_causal(const ModelKeys& c) {
   return only;
 }
 
-// Errors: positions are rotary, but no mixer rotates queries and keys; a frequency bound is impossible.
+// Errors: positions are rotary, but no mixer rotates queries and keys; rope_low is not below rope_high.
 void check_rope(const ModelKeys& c) {
   const EmbeddingConfig& embedding = c.embedding;
   if (embedding.positions != PositionKind::rope) return;
@@ -24,7 +24,7 @@ void check_rope(const ModelKeys& c) {
     turns |= requires { M::kTurns; };
   });
   if (!turns)
-    fail("model.positions: rope, but mixer {} does not rotate its queries and keys, only {} does", {names_of(c.mixer), Sdp::kName});
+    fail("model.positions: rope, but mixer {} does not rotate its queries and keys; only {} does", {names_of(c.mixer), Sdp::kName});
   if (embedding.rope.scaling == RopeScaling::llama3 && embedding.rope.low >= embedding.rope.high)
     fail("model.rope_low: {}, expected less than rope_high = {}", {embedding.rope.low, embedding.rope.high});
 }
@@ -34,12 +34,12 @@ void check_rope(const ModelKeys& c) {
 void visit_fields(ModelConfig& c, const Fields& field) {
   field("family", c.family, "structure of the model").decides();
   field("preset", c.preset, "sets the defaults of the keys marked (preset), and the initial weights").decides();
-  field("mixer", c.mixer, "how positions exchange information, or a list, repeated over the layers").decides();
+  field("mixer", c.mixer, "how positions exchange information; a list is repeated over the layers").decides();
   field("vocab", c.vocab, "vocabulary size (0: the tokenizer's)").in(1, kLargestSize).follows();
   field("ctx", c.ctx, "longest context, in tokens").in(1, kLargestSize);
   field("d", c.d, "width of the model").in(1, kLargestSize);
   const Fields single = read_by(field, c, [](const FamilyTraits& f) { return f.reads_layers; });
-  single("layers", c.layers, "blocks").in(1, kMaxLayers);
+  single("layers", c.layers, "number of blocks").in(1, kMaxLayers);
   field("causal", c.causal, "a position depends only on earlier ones (family: false for a classifier, if its mixer allows it)").follows();
   Mixers::each(
       [&]<class M>() { visit_fields(c.settings<M>(), field.when(c.mixer.contains(kind_of<M>), std::string("mixer: ") + M::kName)); });
@@ -85,7 +85,7 @@ void check(const ModelConfig& c) {
     else static_assert(std::is_same_v<typename M::Config, NoKeys>, "a mixer with keys has a check");
   });
   if (!family.mixes && c.mixer != kind_of<Sdp>)
-    fail("model.mixer: {}, but family {} always uses attention, expected {}", {names_of(c.mixer), family.name, Sdp::kName});
+    fail("model.mixer: {}, but family {} always uses attention; expected {}", {names_of(c.mixer), family.name, Sdp::kName});
   if (!family.mixes && !c.causal) fail("model.causal: false, but family {} attends only to complete cells", {family.name});
   if (family.reads_scales) check(c.scales);
   if (family.reads_stacks) check(c.stack_layers, c.scales);

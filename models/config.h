@@ -1,5 +1,5 @@
 // The keys of `model:` in a run file. Each key is declared next to the mixer, block or family that uses it, with its bounds and help. This
-// file collects them, with the conditions of their use.
+// file collects them and adds the conditions for their use.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ struct ModelConfig : ModelKeys {
   Family family = family_of<Decoder>;
   Families::Configs families;
 
-  // The keys of one mixer or family: config.settings<Sdp>().heads, config.settings<TopDown>().shift
+  // The keys of one mixer or family, for example config.settings<Sdp>().heads or config.settings<TopDown>().shift
   template <class M> auto& settings() {
     if constexpr (Families::has<M>) return families.settings<M>();
     else return ModelKeys::settings<M>();
@@ -27,24 +27,24 @@ struct ModelConfig : ModelKeys {
 
 void visit_fields(ModelConfig& config, const Fields& field);
 
-// Fields for keys that only the families with reads(traits) use.
+// Returns Fields for keys that apply only to families that satisfy reads(traits).
 template <class Reads> Fields read_by(const Fields& field, const ModelConfig& c, const Reads& reads) {
   std::string names;
   for (const Family family : families_where(reads)) names += (names.empty() ? "family: " : ", ") + std::string(name_of(family));
   return field.when(reads(c.traits()), names);
 }
 
-// Sets the defaults of the keys marked (preset) or (family). Overwrites other keys, so call it first.
+// Sets the defaults of the keys marked (preset) or (family). It overwrites values that are already set, so call it first.
 void apply_preset(ModelConfig& config);
 
-// Error: the first invalid value, such as "model.heads: 3 does not divide d = 64". vocab must be known.
+// Throws Error for the first invalid value, such as "model.heads: 3 does not divide d = 64". `vocab` must already be known.
 void check(const ModelConfig& config);
 
-// Warnings about a config that works but surprises, such as levels that span less than the context or scales without cells.
+// Warnings about a config that works but may surprise, such as levels that span less than the context, or scales without cells.
 std::vector<std::string> warnings(const ModelConfig& config);
 
-// A copy with the values that follow from other keys, such as ff. Only for records and comparisons of configs. A model computes these
-// values itself.
+// Returns a copy that also contains the values that follow from other keys, such as ff. It is only for records and comparisons of configs;
+// a model computes these values itself.
 ModelConfig resolved(ModelConfig config);
 
 }  // namespace ricci

@@ -1,4 +1,4 @@
-// A virtual interface over all families (plain structs). Each virtual function is one line.
+// A virtual interface to the families, plain structs of unrelated types.
 #include "models/model.h"
 
 #include "core/error.h"
@@ -65,7 +65,7 @@ template <class Made> struct Model::Known final : Any {
   }
 };
 
-// The model is built in the body. If memory runs out, each_tensor is called and must find a null pointer.
+// any_ is set only in the body: if memory runs out while the model is built, each_tensor is called and must find a null pointer.
 Model::Model(const ModelConfig& config) : config_(config) {
   check(config);
   Families::call_for(config.family, [&]<class F>() {

@@ -1,7 +1,7 @@
-// A body turns token embeddings into the input of the model's last linear map. Families differ only in the body. They share the embedding
-// before it (Shell) and the map after it (Output). A Stack is a body. A body is a struct with
+// A body turns token embeddings into the input of the model's last linear map. Most families differ only in the body. They share the
+// embedding before it (Shell) and the map after it (Output). A Stack is a body. A body is a struct with
 //   body(e_bcd, lengths_b)   full sequences -> h_bcd; lengths_b as in Batch
-//   positions()              rows added to the embeddings; empty if the body adds positions itself, or uses none
+//   positions()              the rows added to the embeddings; empty if the body adds positions itself or uses none
 //   State                    its memory of earlier tokens; make_state(batch, dtype, device) makes an empty one
 //   advance(e_bcd, state)    the next tokens -> h_bcd, at most positions_at_once() per call
 //   each_attention(f)        f(tokens per cell, layer) for every layer that exchanges information between positions: a Stack, a
@@ -27,7 +27,7 @@ concept Body = requires(const B body, const Tensor& e_bcd, const Tensor& lengths
   { body.positions_at_once() } -> std::same_as<int64_t>;
 };
 
-// The parameters of a body. A single stack has no prefix, and its norm is called ln_f, as in GPT-2.
+// Visits the parameters of a body. In a single stack, their paths have no prefix, and the norm is called ln_f, as in GPT-2.
 template <class B, class V> void visit_body(B& body, V&& v) { body.visit(v); }
 template <Mixer M, class V> void visit_body(Stack<M>& stack, V&& v) { v("pos", stack.pos, "blocks", stack.blocks, "ln_f", stack.ln); }
 
@@ -59,7 +59,7 @@ template <Body B> struct Shell {
   void check_positions(int64_t length) const {
     if (length > ctx) fail("model: the input has {} positions, but the context is {}", {length, ctx});
   }
-  // Reads the next positions, in calls of at most positions_at_once(). Returns the input of the last map for the last call.
+  // Reads the next tokens, at most positions_at_once() per call of the body. Returns the body's output for the last call.
   Tensor read(const Tensor& ids_bc, State& state) const {
     const int64_t length = ids_bc.shape()[1], at_once = body.positions_at_once();
     if (length == 0) fail("model: no token was given");
@@ -88,11 +88,11 @@ struct Output {
     const int64_t b = x_bcd.shape()[0], c = x_bcd.shape()[1], d = x_bcd.shape()[2];
     return logits(reshape(slice(x_bcd, 1, c - 1, 1), {b, d}), tok);
   }
-  // Mean nats over targets other than -1, f64 [].
+  // The mean nats over targets other than -1, an f64 scalar.
   Tensor loss(const Arg& x_bcd, const Table& tok, const Tensor& targets_bc) const {
     const int64_t rows = targets_bc.size();
     const Arg bias_v = head.bias,
-              w_vd = weight(tok);  // named: the order of arguments, and so of the tape, is unspecified
+              w_vd = weight(tok);  // named: the evaluation order of arguments, and so the order on the tape, is unspecified
     return classifier_loss(reshape(x_bcd, {rows, x_bcd.shape()[2]}), w_vd, bias_v, targets_bc.reshaped({rows}));
   }
 

@@ -1,5 +1,5 @@
 // family: bottomup. A language model from fine to coarse (Subramanian et al. 2020, section 3.3): the stacks over the cells of the coarse
-// scales run first. In an aggregation layer tokens then attend to complete coarse cells, cheaper than attention to all tokens, and pass
+// scales run first. In an aggregation layer, tokens then attend to complete coarse cells (cheaper than attention to all tokens) and pass
 // through their own stack. e are the token embeddings, s_2 < ... < s_n the coarse scales.
 //   x^s_2 = D(e),   h^s_i = T_s_i(x^s_i),   x^s_i+1 = D(h^s_i)  (chain)  or  D(e)
 //   z = e + drop(A(LN(e); h^s_2, ..., h^s_n)),   h^1 = T_1(z),   logits = h^1 W_vocab^T
@@ -16,10 +16,9 @@ struct BottomUpConfig {
   bool chain = true;
 };
 
-// Tokens attend to the complete cells of the coarse scales, each head to one scale, without a feed-forward map. Queries are tokens and keys
-// are cells, so kv_heads, head_width, qk_norm and rope affect only the stacks.
+// The aggregation layer: tokens attend to the complete cells of the coarse scales, each head to one scale. It has no feed-forward map.
+// Queries are tokens and keys are cells, so kv_heads, head_width, qk_norm and rope affect only the stacks.
 struct Aggregation {
-  // z of the formula.
   Tensor operator()(const Arg& e_bcd, const std::vector<Tensor>& h_s, const Tensor& lengths_b) const {
     return e_bcd + drop(attention(ln_q(e_bcd), h_s, lengths_b), attention.dropout);
   }
@@ -131,12 +130,12 @@ struct BottomUp {
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }
 
  private:
-  // stack(i, down(i, finer cells)) of every coarse scale i; empty for a scale without a complete cell.
+  // Returns stack(i, down(i, finer cells)) of every coarse scale i; empty for a scale without a complete cell.
   template <class Down, class Run> std::vector<Tensor> coarse_cells(const Tensor& e_bcd, const Down& down, const Run& stack) const {
     std::vector<Tensor> h_s;
     for (size_t i = 0; i < coarse.size(); ++i) {
       const Tensor& finer = chain && i > 0 ? h_s.back() : e_bcd;
-      const Tensor x_bmd = finer ? down(i, finer) : Tensor();  // empty if shorter than a cell
+      const Tensor x_bmd = finer ? down(i, finer) : Tensor();  // empty if the sequence is shorter than a cell
       h_s.push_back(x_bmd ? stack(i, x_bmd) : Tensor());
     }
     return h_s;
@@ -145,7 +144,7 @@ struct BottomUp {
 };
 
 inline void visit_fields(BottomUpConfig& c, const Fields& field) {
-  field("chain", c.chain, "input of a scale: the output of the next finer scale (false: the token embeddings)");
+  field("chain", c.chain, "a coarse scale's input is the output of the next finer scale (false: the token embeddings)");
 }
 
 }  // namespace ricci

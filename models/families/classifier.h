@@ -1,5 +1,5 @@
 // family: classifier. Token embeddings and a stack of blocks as in a decoder, but without a mask. A linear map gives the class logits at
-// every position, then their mean:
+// every position, and the output is their mean:
 //   logits_bk = mean over the real positions c of (stack(embed(ids))_bcd W_kd^T + bias_k),      k: the classes
 #pragma once
 #include "core/dims.h"
@@ -20,10 +20,10 @@ template <Body B> struct PooledClassifier : Shell<B> {
   using typename Shell<B>::State;
 
   Tensor logits(const Batch& batch) const { return mean_over_positions(head(hidden(batch)), batch.lengths_b); }  // [b k]
-  // Mean nats over the sequences with a target other than -1, f64 [].
+  // The mean nats over the sequences with a target other than -1, an f64 scalar.
   Tensor loss(const Batch& batch) const {
     if (!(batch.targets.shape() == Shape{batch.ids_bc.shape()[0]}))
-      fail("model: targets are {} for ids {}, expected one per sequence", {show(batch.targets.shape()), show(batch.ids_bc.shape())});
+      fail("model: targets are {}, expected one per sequence of the ids {}", {show(batch.targets.shape()), show(batch.ids_bc.shape())});
     return cross_entropy(logits(batch), batch.targets);
   }
 

@@ -1,5 +1,5 @@
-// family: coarse. A language model with only one coarse scale (Subramanian et al. 2020, section 6.2): from the cells of `scale` tokens it
-// predicts the tokens of the next cell in any order.
+// family: coarse. A language model with only one coarse scale (Subramanian et al. 2020, section 6.2): from cells of `scale` tokens it
+// predicts the tokens of the next cell, in any order.
 //   h_bmd = T(D(e, scale)),   logits_bmv = h W_vocab^T,   loss: bag_cross_entropy
 #pragma once
 #include <algorithm>
@@ -14,12 +14,12 @@ struct CoarseConfig {
   int64_t scale = 4;
 };
 
-// From tokens to the output of the blocks for every complete cell [b m d].
+// Maps token embeddings to the blocks' output for every complete cell, [b m d].
 struct CoarseBody {
   Tensor operator()(Tensor e_bcd, const Tensor& lengths_b) const {
     const Tensor x_bmd = down(e_bcd);
     if (!x_bmd) return no_cells(e_bcd);
-    e_bcd = {};  // frees it before the stack allocates
+    e_bcd = {};  // frees the embeddings before the stack allocates
     return through(stack, x_bmd, lengths_b, scale);
   }
 
@@ -58,7 +58,7 @@ struct CoarseBody {
 
 struct CoarseModel : Shell<CoarseBody> {
   Tensor logits(const Batch& batch) const { return output.logits(hidden(batch), tok); }  // after every complete cell, [b m v]
-  // The bag_loss of the cells. Targets only mark the end of each text, by -1.
+  // The bag_loss of the cells. Targets only mark the end of each text, with -1.
   Tensor loss(const Batch& batch) const { return bag_loss(hidden(batch), output, tok, batch, body.scale); }
 
   int64_t counted(const Batch& batch) const {  // tokens in every cell except the first
@@ -75,10 +75,10 @@ struct CoarseModel : Shell<CoarseBody> {
   CoarseModel(const ModelKeys& c, const CoarseConfig& config)
       : Shell(c.vocab, c.embedding, shape_of(c), CoarseBody(c, config)), output(c.vocab, c.output, shape_of(c)) {}
 
-  // Decoding: the logits after the last complete cell. There must be one.
+  // Decoding: returns the logits after the last complete cell. Error: no cell is complete.
   Tensor advance(const Tensor& ids_bc, State& state) const {
     read(ids_bc, state);
-    if (!state.body.last_bmd) fail("model: no cell of {} tokens is complete after {}", {body.scale, state.position});
+    if (!state.body.last_bmd) fail("model: no cell of {} tokens is complete after {} tokens", {body.scale, state.position});
     return output.last_logits(state.body.last_bmd, tok);
   }
 

@@ -1,5 +1,4 @@
-// The list of families. A run file chooses one by name. To add a family, write its header and append its name here. Keys, checks, help,
-// checkpoints, decoding and inspection iterate over the list.
+// The list of families. A run file chooses one by name. To add a family, write its header and append its name here.
 #pragma once
 #include <vector>
 
@@ -26,7 +25,7 @@ inline FamilyTraits traits_of(Family family) {
   return all[static_cast<size_t>(family)];
 }
 
-// The families with is(traits), in order.
+// The families that satisfy is(traits), in order.
 template <class Is> std::vector<Family> families_where(const Is& is) {
   std::vector<Family> all;
   Families::each([&]<class F>() {

@@ -1,6 +1,5 @@
-// The concept of a family: the structure of a complete model. Families are types in a list. Each is compiled once, and a run file chooses
-// one. In reading order:
-//   body.h                      a body, and the embedding before and the map after it
+// The concept of a family: the structure of a complete model. In reading order:
+//   body.h                      a body, the embedding before it and the map after it
 //   language_model.h            a body that predicts the next token; the family decoder
 //   topdown.h, bottomup.h, retina.h                other bodies
 //   classifier.h, coarse.h                         other objectives
@@ -27,8 +26,8 @@ enum class Objective : uint8_t {
 struct FamilyTraits {
   const char* name;  // in run files: `family: topdown`
   Objective objective = Objective::next_token;
-  bool mixes = false;  // its blocks use the mixer of the run file, not always attention
-  // The shared keys that it uses:
+  bool mixes = false;  // its blocks use the mixer of the run file instead of always attention
+  // The shared keys that the family uses:
   bool reads_layers = false;  // `layers`, one number
   bool reads_stacks = false;  // `layers`, one number per scale
   bool reads_scales = false;
@@ -41,7 +40,7 @@ struct FamilyTraits {
 // The keys shared by all families.
 struct ModelKeys {
   Preset preset = Preset::gpt;
-  ChoiceList<MixerKind> mixer = kind_of<Sdp>;  // one for every layer, or a list that is repeated
+  ChoiceList<MixerKind> mixer = kind_of<Sdp>;  // one mixer, or a list that is repeated over the layers
   int64_t vocab = 0;
   int64_t ctx = 64;
   int64_t d = 128;
@@ -55,7 +54,7 @@ struct ModelKeys {
   DownConfig down;
   Mixers::Configs mixers;
 
-  // The keys of one mixer: keys.settings<Sdp>().heads
+  // The keys of one mixer, for example keys.settings<Sdp>().heads
   template <Mixer M> typename M::Config& settings() { return mixers.settings<M>(); }
   template <Mixer M> const typename M::Config& settings() const { return mixers.settings<M>(); }
 };
@@ -72,18 +71,18 @@ inline MixerShape shape_of(const ModelKeys& c) {
       .init = {c.preset, c.layers}};
 }
 
-// f.operator()<M>() for every mixer that a layer has.
+// Calls f.operator()<M>() for every mixer that a layer uses.
 template <class F> void each_mixer(const ModelKeys& c, const F& f) {
   Mixers::each([&]<class M>() {
     if (c.mixer.contains(kind_of<M>)) f.template operator()<M>();
   });
 }
 
-// The only stack of a model, and a stack over the cells of a scale.
+// The config of a model's only stack.
 template <Mixer M> StackConfig<M> stack_of(const ModelKeys& c, const typename M::Config& mixer) {
   return {shape_of(c), c.layers, c.embedding.positions, c.block, mixer};
 }
-// made(stack) with the mixer, or the mixers, of the run file.
+// Calls made(stack) with a stack that uses the mixer, or the mixers, of the run file.
 template <class Made> void make_stack(const ModelKeys& c, const Made& made) {
   if (c.mixer.size() > 1) return made(Stack<PerLayer>(stack_of<PerLayer>(c, {c.mixer, c.mixers})));
   Mixers::call_for(c.mixer[0], [&]<class M>() { made(Stack<M>(stack_of<M>(c, c.settings<M>()))); });
@@ -95,25 +94,25 @@ inline StackConfig<Sdp> stack_at(const ModelKeys& c, int64_t scale, int64_t laye
   return stack;
 }
 
-// The text tokens in each sequence; empty means all. Without lengths a text ends where only targets of -1 follow.
+// The number of text tokens in each sequence; empty means all. In a batch without lengths, a text ends where only targets of -1 follow.
 inline Tensor text_lengths_of(const Batch& batch) {
   if (batch.lengths_b || !batch.targets) return batch.lengths_b;
   check_targets(batch);
   return text_lengths(batch.targets);
 }
 
-// The loss of a coarse scale: its cells predict the tokens of the next cell in any order (a bag of words). Mean nats per token of the next
-// cell, over the cells followed by a complete one, f64 []. h_bmd is the output of the scale's blocks.
+// The loss of a coarse scale: its cells predict the tokens of the next cell in any order (a bag of words). It is the mean nats per token of
+// the next cell, over the cells followed by a complete one, as an f64 scalar. h_bmd is the output of the scale's blocks.
 inline Tensor bag_loss(const Arg& h_bmd, const Output& output, const Table& tok, const Batch& batch, int64_t scale) {
   return bag_cross_entropy(output.logits(h_bmd, tok), batch.ids_bc, scale, text_lengths_of(batch));
 }
 
-// Adds a line if the context is shorter than a cell of `tokens` tokens.
+// Adds a warning if the context is shorter than a cell of `tokens` tokens.
 inline void warn_of_cells(const ModelKeys& c, const char* key, int64_t tokens, const std::string& lost, std::vector<std::string>& lines) {
   if (tokens <= c.ctx) return;
-  lines.push_back(format_message("model.{}: a cell of {} tokens is longer than the context of {}: {}", {key, tokens, c.ctx, lost}));
+  lines.push_back(format_message("model.{}: a cell of {} tokens is longer than the context of {}, so {}", {key, tokens, c.ctx, lost}));
 }
-// Adds a line for every scale with a stack.
+// Adds such a warning for every scale of a family with stacks.
 inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) {
   for (size_t i = 0; i < c.scales.scales.size(); ++i) warn_of_cells(c, "scales", c.scales.scales[i], "its blocks are never used", lines);
 }
@@ -125,7 +124,7 @@ inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) 
 // and, optionally,
 //   check(keys, config)         throws if the config is impossible
 //   resolve(keys, config)       writes values that follow from other keys into a copy for records
-//   warn(keys, config, lines)   adds a line about a config that works but surprises
+//   warn(keys, config, lines)   adds a line about a config that works but may surprise
 //   kSeesAll                    true: `causal` is false by default, unless the mixer must be causal
 template <class F>
 concept FamilyOfModels = requires(const ModelKeys& keys, typename F::Config& config, const Fields& field) {

@@ -1,5 +1,5 @@
-// Every model that predicts the next token: token embeddings, a body, the map to the vocabulary. Training computes the logits of all
-// positions, decoding only of the last.
+// Every model that predicts the next token: token embeddings, a body and the map to the vocabulary. Training computes logits for all
+// positions, decoding only for the last.
 //   logits_bcv = body(embed(ids))_bcd W_vd^T + bias_v,   W = tok.weight when tied
 #pragma once
 #include <utility>
@@ -13,22 +13,20 @@ namespace ricci {
 
 // A body can also define
 //   scored_from()                  the first scored position
-//   each_scale(e_bcd, lengths_b)   if its coarse scales have a loss: the output of each scale, body(e_bcd, lengths_b) first; and with it
-//                                  scales[i].tokens and .bag_weight
+//   each_scale(e_bcd, lengths_b)   if its coarse scales have a loss: the output of each scale, body(e_bcd, lengths_b) first;
+//                                  scales[i].tokens and .bag_weight are then also required
 template <Body B> struct LanguageModel : Shell<B> {
   using Shell<B>::body, Shell<B>::tok, Shell<B>::hidden;
   using typename Shell<B>::State;
 
   Tensor logits(const Batch& batch) const { return output.logits(hidden(batch), tok); }  // [b c v]
 
-  // Mean nats over the targets other than -1 at scored positions, f64 []; 0 without such targets. Targets of padding are scored unless
-  // they are -1.
+  // The mean nats over the targets other than -1 at scored positions, an f64 scalar; 0 without such targets.
   Tensor text_loss(const Batch& batch) const {
     check_targets(batch);
     return loss_of(hidden(batch), batch.targets);
   }
-  // The text_loss plus, for every coarse scale with a weight, the weighted bag_loss: its cells predict the tokens of the next cell, in any
-  // order.
+  // Returns text_loss plus the weighted bag_loss of every coarse scale with a weight.
   Tensor loss(const Batch& batch) const {
     if constexpr (requires { body.each_scale(Tensor(), Tensor()); }) {
       check_targets(batch);
@@ -77,7 +75,7 @@ template <Body B> struct LanguageModel : Shell<B> {
   }
 };
 
-// family: decoder. Its body is one stack of blocks around the mixer of the run file.
+// family: decoder. Its body is one stack of blocks with the mixer of the run file.
 struct Decoder {
   static constexpr FamilyTraits kTraits{.name = "decoder", .mixes = true, .reads_layers = true};
   using Config = NoKeys;

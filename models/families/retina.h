@@ -1,6 +1,6 @@
 // family: retina (Subramanian et al. 2020, section 3.4). A decoder with attention heads divided among scales: they attend to near tokens
-// individually, to far tokens by cheaper cell means. A window per scale limits the distance of its heads. T is a stack of such
-// blocks, x the input of its attention.
+// individually and to far tokens through cheaper cells. A window per scale limits how far its heads attend. T is a stack of such blocks,
+// and x is the input of a block's attention.
 //   q = Wq x,   of a head of scale s  k = Wk D(x, s),  v = Wv D(x, s)  (its rows),   D(x, 1) = x;      logits = T(embed(ids)) W_vocab^T
 #pragma once
 #include <algorithm>
@@ -17,17 +17,17 @@ struct RetinaConfig {
   CellRule cell_rule = CellRule::inside;
   std::vector<int64_t> head_groups;
 
-  // The window of each scale; all tokens by default.
+  // The window of each scale; by default it contains all tokens.
   std::vector<Range> every_window(const ScalesConfig& s, int64_t ctx) const {
     return windows.empty() ? std::vector<Range>(s.scales.size(), {0, ctx}) : windows;
   }
-  // The scale of each head; divided equally by default.
+  // The scale of each head; by default the heads are divided equally.
   std::vector<int64_t> every_head(const ScalesConfig& s, int64_t heads) const {
     return head_groups.empty() ? divided_heads(heads, std::ssize(s.scales)) : head_groups;
   }
 };
 
-// Its mixer, used only here, so run files do not name it.
+// The mixer of a retina. Run files do not name it.
 struct RetinaAttention {
   struct Config {
     ScalesConfig scales;
@@ -42,7 +42,7 @@ struct RetinaAttention {
 
   ScaleAttention attention;
   std::vector<int64_t> scales;
-  std::vector<Downsample> down;  // per scale; the first, of tokens, is unused
+  std::vector<Downsample> down;  // one per scale; the first, for tokens, is unused
 
   RetinaAttention(const MixerShape& shape, const Config& c)
       : attention(shape, c.retina.every_head(c.scales, c.attention.heads), windows_of(c, shape.ctx)), scales(c.scales.scales) {
@@ -71,7 +71,7 @@ struct RetinaAttention {
   }
 
  private:
-  // cells(i) of every scale that has heads; x itself for the token scale.
+  // Returns cells(i) for every scale that has heads, and x itself for the token scale.
   template <class Cells> std::vector<Tensor> each_scale(const Arg& x_bcd, const Cells& cells) const {
     std::vector<Tensor> all(scales.size());
     for (size_t i = 0; i < scales.size(); ++i)
@@ -91,7 +91,7 @@ constexpr auto choices(CellRule) { return std::array{"inside", "end"}; }
 
 inline void visit_fields(RetinaConfig& c, const Fields& field) {
   field("windows", c.windows, "for each scale, the distances lo:hi in tokens that its heads attend to (0 is the token itself; null: all)");
-  field("cell_rule", c.cell_rule, "a window contains the cells inside it, or all that end in it");
+  field("cell_rule", c.cell_rule, "a window contains only cells fully inside it (inside), or all cells that end in it (end)");
   field("head_groups", c.head_groups, "for each head, the index of its scale, from 0 (null: an equal share per scale, in order)");
 }
 
@@ -110,7 +110,7 @@ struct Retina {
     const SdpConfig& attention = keys.settings<Sdp>();
     const size_t count = keys.scales.scales.size();
     const auto heads = static_cast<size_t>(attention.heads);
-    if (attention.window) fail("model.window: {}, but a retina has windows per scale: model.windows", {*attention.window});
+    if (attention.window) fail("model.window: {}, but a retina has one window per scale; set model.windows", {*attention.window});
     check_reads_cells(attention, keys.embedding.positions);
     if (count > heads) fail("model.scales: has {} scales, expected at most heads = {}", {count, heads});
     check_windows(c.windows, count);
@@ -119,13 +119,13 @@ struct Retina {
     for (int64_t group : c.head_groups)
       if (group < 0 || group >= static_cast<int64_t>(count)) fail("model.head_groups: {}, expected 0 .. {}", {group, count - 1});
   }
-  // Error: a key of sdp has no meaning for attention from tokens to cells.
+  // Error: a key of sdp is set that has no meaning for attention from tokens to cells.
   static void check_reads_cells(const SdpConfig& c, PositionKind positions) {
     const char* const layer = "but the attention of a retina has";
     if (c.qk_norm) fail("model.qk_norm: true, {} no such norms", {layer});
     if (c.kv_heads) fail("model.kv_heads: {}, {} one key head per head", {*c.kv_heads, layer});
     if (c.head_width) fail("model.head_width: {}, {} heads of d / heads columns", {*c.head_width, layer});
-    if (c.qkv_bias) fail("model.qkv_bias: {}, {} separate maps, with biases by model.bias", {*c.qkv_bias ? "true" : "false", layer});
+    if (c.qkv_bias) fail("model.qkv_bias: {}, {} separate maps; model.bias sets their biases", {*c.qkv_bias ? "true" : "false", layer});
     if (positions == PositionKind::rope)
       fail("model.positions: rope, but in the attention of a retina queries are tokens and keys are cells");
   }

@@ -2,7 +2,7 @@
 // < s_n the scales. D turns each cell of s tokens into one vector, T is a stack of blocks over the cells, and U turns each coarse cell
 // into r = s_i+1 / s_i rows, row q with the matrix W_q:
 //   h^s_n = T_s_n(D(e, s_n)),   h^s_i = T_s_i(combine([D(e, s_i) ; shift(U(h^s_i+1))])),   logits = h^1 W_vocab^T
-// With the scales 1 and 4, eight tokens have two cells. Below each token is the row of U that it uses, cell.q (-: zeros):
+// With the scales 1 and 4, eight tokens have two cells. Below each token is the row of U that it uses, as cell.q (- means zeros):
 //   token            0    1    2    3    4    5    6    7
 //   cell             |------- 0 -------| |------- 1 -------|
 //   shift: tight     -    -    -   0.0  0.1  0.2  0.3  1.0     from the last token of the cell on: shift r - 1
@@ -22,7 +22,7 @@ namespace ricci {
 
 enum class LossFrom : uint8_t {
   start,       // every position is scored
-  first_full,  // scores start at the first position that depends on every scale
+  first_full,  // scoring starts at the first position that depends on every scale
 };
 
 struct TopDownConfig {
@@ -90,7 +90,7 @@ struct TopDown {
     struct ScaleState {
       Downsample::State down{};
       Stack<Sdp>::State stack;
-      CellMemory up{};  // z of join_upsampled that the finer scale still needs
+      CellMemory up{};  // the rows z of join_upsampled that the finer scale still needs
     };
     std::vector<ScaleState> scales;
   };

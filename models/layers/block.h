@@ -1,8 +1,8 @@
-// One layer of a stack: a mixer and a feed-forward map around the residual.
+// One layer of a stack: a mixer and a feed-forward layer, each with a residual connection.
 //   pre:   x += drop(mix(ln1(x)));            x += drop(fc_out(act(fc(ln2(x)))))
 //   post:  x = ln1(x + drop(mix(x)));         x = ln2(x + drop(fc_out(drop(act(fc(x))))))
-// gated: fc gives gate | up, and act(gate) up replaces act(fc(x)).
-// The residual of pre, the default, is a plain sum. Gradients reach every depth unchanged.
+// With `gated`, fc outputs gate | up, and act(gate) up replaces act(fc(x)). With pre, the default, the residual stream is a plain sum, so
+// gradients reach every depth unchanged.
 #pragma once
 #include <optional>
 #include <vector>
@@ -38,24 +38,25 @@ struct BlockConfig {
 };
 
 inline void visit_fields(BlockConfig& c, const Fields& field) {
-  field("norm", c.norm, "layer norm before or after the mixer and feed-forward (preset)").follows();
+  field("norm", c.norm, "norm before or after the mixer and the feed-forward layer (preset)").follows();
   field("activation", c.activation, "activation of the feed-forward layer (preset)").follows();
-  field("ff", c.ff, "width of the feed-forward layer (null: 4 d, with preset llama 8 d / 3 rounded up to 64)").in(1, 4 * kLargestSize);
+  field("ff", c.ff, "width of the feed-forward layer (null: 4 d; with preset llama, 8 d / 3 rounded up to a multiple of 64)")
+      .in(1, 4 * kLargestSize);
   field("dropout", c.dropout, "dropout probability").below_one();
-  field("bias", c.bias, "the linear maps of mixer and feed-forward have biases (preset)").follows();
+  field("bias", c.bias, "the linear maps of the mixer and the feed-forward layer have biases (preset)").follows();
   field("norm_kind", c.norm_kind, "layer norm, or RMS norm without mean and bias (preset)").decides().follows();
   field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases (preset)").follows();
-  field("norm_eps", c.norm_eps, "added to the variance or mean square in every norm").positive();
+  field("norm_eps", c.norm_eps, "constant added to the variance or the mean square in every norm").positive();
   field("gated", c.gated, "half of fc's columns gate the other half by their activation, as in SwiGLU with silu (preset)").follows();
 }
 
-// The residual stream is x plus a branch that is added later, so one kernel computes the sum and its norm. An empty branch is zero.
+// The residual stream is x plus a branch that is added later, so one kernel computes the sum and its norm. An empty branch means zero.
 struct Residual {
   Tensor x, branch;
 };
 
 template <Mixer M> struct Block {
-  // mix(y) calls one of the mixer's operator(): on full sequences, or the cached one when decoding.
+  // mix(y) calls one operator() of the mixer: the one for full sequences or, in decoding, the one with a cache.
   template <class Mix> Residual operator()(const Residual& r, const Mix& mix) const {
     return config.norm == Norm::pre ? pre(r, mix) : post(r.x, mix);
   }
@@ -96,8 +97,8 @@ template <Mixer M> struct Block {
     return wanted;
   }
 
-  // Like operator(), with the same bits, but the tape keeps only the residual before the block, and backward computes the block again. The
-  // block, and everything that mix refers to, must live until then.
+  // Like operator(), with the same bits, but the tape keeps only the residual before the block, and the backward pass computes the block
+  // again. The block and everything that mix refers to must live until then.
   template <class Mix> Residual recomputed(const Residual& r, const Mix& mix) const {
     const auto run = [this, mix, training = Training::active()](const std::vector<Tensor>& args) {
       const Training mode(training);

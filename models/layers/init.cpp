@@ -1,4 +1,4 @@
-// Samples initial weights, and adds identities to matrices that start near one.
+// Samples initial weights, and adds the identity to matrices that start near it.
 #include "models/layers/init.h"
 
 #include "core/dims.h"
@@ -21,7 +21,7 @@ int64_t on_diagonal(Diagonal diagonal, int64_t i, int64_t k) {
 void add_identity(const Tensor& value, Diagonal diagonal) {
   const bool whole = diagonal == Diagonal::of_matrices;
   const int64_t k = whole ? value.shape()[-1] : packed_width(value.shape()[-1]);
-  if (k < 0) fail("initial weights: {} contains no packed triangles", {show(value.shape())});
+  if (k < 0) fail("initial weights: the shape {} does not consist of packed triangles", {show(value.shape())});
   const int64_t size = whole ? k * k : packed_size(k);
   for (int64_t first = 0; first < value.size(); first += size)
     for (int64_t i = 0; i < k; ++i) value.data<float>()[first + on_diagonal(diagonal, i, k)] += 1;

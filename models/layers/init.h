@@ -1,5 +1,5 @@
-// The initial weights of a model. Each module chooses the distributions of its parameters at construction. Each parameter is sampled on the
-// CPU from the seed and its path, so a new layer does not change other weights.
+// The initial weights of a model. Each parameter is sampled on the CPU from the seed and its path, so a new layer does not change other
+// layers' weights.
 #pragma once
 #include <array>
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace ricci {
 
-// A well-known model: presets set the defaults of keys and the initial weights.
+// A preset sets the defaults of keys and the initial weights as in a well-known model.
 enum class Preset : uint8_t {
   gpt,    // GPT-2
   msa,    // the masked-self-attention baseline of the Dispatcher paper
@@ -26,24 +26,25 @@ struct MapInit {
 inline Init normal_init(double deviation) { return {Init::Kind::normal, deviation}; }
 inline Init uniform_init(double bound) { return {Init::Kind::uniform, bound}; }
 
-// In gpt and llama every weight is N(0, 0.02), and biases are 0. Each of the 2 layers branches adds variance to the residual, so the
-// weights of maps into it are divided by sqrt(2 layers). In msa they follow PyTorch's layers: U(+-1/sqrt(inputs)), except as noted here.
+// With gpt and llama, weights are sampled from N(0, 0.02), and biases are 0. Each of the 2 * layers branches adds variance to the residual
+// stream, so the weights of maps into it are divided by sqrt(2 layers). With msa, weights and biases are sampled as in PyTorch's layers,
+// from U(+-1/sqrt(inputs)), except as noted here.
 struct InitialWeights {
   Preset preset = Preset::gpt;
   int64_t layers = 1;
 
   Init tokens() const { return gpt() ? normal_init(0.02) : uniform_init(0.1); }
   Init positions(int64_t d) const { return gpt() ? normal_init(0.02) : uniform_bound(d); }
-  MapInit output() const { return {tokens(), {}}; }  // to the vocabulary or the classes
+  MapInit output() const { return {tokens(), {}}; }  // for the map to the vocabulary or the classes
   MapInit map(int64_t inputs) const {
     return gpt() ? MapInit{normal_init(0.02), {}} : MapInit{uniform_bound(inputs), uniform_bound(inputs)};
   }
   MapInit into_residual(int64_t inputs) const { return gpt() ? MapInit{residual_init(), {}} : map(inputs); }
-  // q, k and v of d columns each in one matrix: in msa Xavier-uniform over its shape [3 d, d].
+  // For q, k and v, of d columns each, in one matrix: with msa, Xavier-uniform for its shape [3 d, d].
   MapInit packed_projection(int64_t d) const {
     return {gpt() ? normal_init(0.02) : uniform_init(std::sqrt(6.0 / (4.0 * static_cast<double>(d)))), {}};
   }
-  // The other maps of attention. Their biases start at 0 in every preset.
+  // For the other maps of attention. Their biases start at 0 with every preset.
   MapInit attention_input(int64_t d) const { return {map(d).weight, {}}; }
   MapInit attention_output(int64_t d) const { return {into_residual(d).weight, {}}; }
 
@@ -53,10 +54,10 @@ struct InitialWeights {
   static Init uniform_bound(int64_t inputs) { return uniform_init(1 / std::sqrt(static_cast<double>(inputs))); }
 };
 
-// Samples the values of a parameter by its `init`, f32 on the CPU, with the random values of its path.
+// Samples the values of a parameter from its `init`, f32 on the CPU. They depend on the seed and the path.
 void draw(Parameter& parameter, uint64_t seed);
 
-// Samples every parameter of a module by its path in it, then clears the path. It differs in the containing module.
+// Samples every parameter of a module by its path in the module, then clears the path: the path differs in a containing module.
 template <class Module> void draw_parameters(Module& owner, uint64_t seed) {
   for (Parameter* p : parameters_of(owner)) {
     draw(*p, seed);

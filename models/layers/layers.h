@@ -1,5 +1,5 @@
 // The layers of all families. Members are parameters, operator() is the formula, and visit() names the parameters. A layer made with a seed
-// samples its initial values immediately, f32 on the CPU; two layers need two seeds. The layers of a Model are made with an Init or a
+// samples its initial values immediately, f32 on the CPU; two layers need different seeds. The layers of a Model are made with an Init or a
 // MapInit instead, and Model::init samples all parameters by their paths (models/layers/init.h).
 #pragma once
 #include <concepts>
@@ -14,7 +14,7 @@
 
 namespace ricci {
 
-// y = x W^T + bias. The weight is stored (outputs, inputs); the bias can be empty.
+// y = x W^T + bias. The weight has the shape (outputs, inputs); the bias can be empty.
 struct Linear {
   Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};
   Linear() = default;
@@ -23,17 +23,17 @@ struct Linear {
     weight.row_blocks = {outputs};
     if (with_bias) bias = new_parameter({outputs}, Role::bias, init.bias);
   }
-  // Weights and biases start in [-1/sqrt(inputs), 1/sqrt(inputs)), as in PyTorch (Preset::msa).
+  // Samples weights and biases uniformly from [-1/sqrt(inputs), 1/sqrt(inputs)), as in PyTorch (Preset::msa).
   Linear(int64_t inputs, int64_t outputs, uint64_t seed)
       : Linear(inputs, outputs, true, InitialWeights{.preset = Preset::msa}.map(inputs)) {
     draw_parameters(*this, seed);
   }
-  template <std::same_as<bool> B> Linear(int64_t inputs, int64_t outputs, B) = delete;  // "no bias" in PyTorch, a seed here
+  template <std::same_as<bool> B> Linear(int64_t inputs, int64_t outputs, B) = delete;  // "no bias" in PyTorch, but a seed here
   Tensor operator()(const Arg& x) const { return linear(x, weight, bias); }
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
-// The largest size in a model's config. The product of two fits into 64 bits.
+// The largest size that a model's config allows. The product of two such sizes fits into 64 bits.
 inline constexpr int64_t kLargestSize = INT32_MAX;
 
 enum class NormKind : uint8_t {
@@ -44,11 +44,11 @@ constexpr auto choices(NormKind) { return std::array{"layer", "rms"}; }
 
 struct NormConfig {
   NormKind kind = NormKind::layer;
-  bool bias = true;  // for a layer norm
+  bool bias = true;  // only for a layer norm
   double eps = 1e-5;
 };
 
-// A norm over the row, of either kind.
+// A norm over each row, of either kind.
 struct LayerNorm {
   Parameter weight{.role = Role::gain, .init = {Init::Kind::constant, 1}}, bias{.role = Role::bias};
   NormKind kind = NormKind::layer;
@@ -60,14 +60,14 @@ struct LayerNorm {
   }
   explicit LayerNorm(int64_t d) : LayerNorm(d, NormConfig{}) { draw_parameters(*this, 0); }  // ones and zeros, not random
   Tensor operator()(const Arg& x) const { return kind == NormKind::rms ? rms_norm(x, weight, eps) : layer_norm(x, weight, bias, eps); }
-  // {x + branch, its norm}
+  // Returns {x + branch, its norm}.
   std::array<Tensor, 2> operator()(const Arg& x, const Arg& branch) const {
     return kind == NormKind::rms ? residual_rms_norm(x, branch, weight, eps) : residual_layer_norm(x, branch, weight, bias, eps);
   }
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
-// A table of rows: token embeddings (v, d), learned positions (ctx, d).
+// A table of rows: token embeddings (v, d) or learned positions (ctx, d).
 struct Table {
   Parameter weight{.role = Role::table};
   Table() = default;
@@ -79,7 +79,7 @@ struct Table {
   template <class V> void visit(V&& v) { v("weight", weight); }
 };
 
-// Dropout acts only while this thread has a Training object.
+// Switches dropout on or off for this thread while it exists.
 class Training {
  public:
   explicit Training(bool on = true) : outer_(active()) { active() = on; }
@@ -95,7 +95,7 @@ class Training {
   bool outer_;
 };
 
-// Dropout with probability p in training, else x itself.
+// Applies dropout with probability p in training; returns x itself when dropout is off.
 inline Tensor drop(const Arg& x, double p) { return Training::active() && p > 0 ? dropout(x, p) : Tensor(x); }
 
 }  // namespace ricci

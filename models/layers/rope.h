@@ -1,5 +1,5 @@
-// Rotary positions of a stack (ops/rotary/rotary.h): the table of cosines and sines that its blocks share. It grows with the positions. The
-// table of a context of 131,072 would be larger than the cache of a short text.
+// Rotary positions of a stack (ops/rotary/rotary.h): the table of cosines and sines that its blocks share. It grows with the number of
+// positions: for a context of 131,072 it would be larger than the cache of a short text.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,7 @@ class RotaryTable {
  public:
   RotaryTable(const RotaryFrequencies& frequencies, int64_t ctx) : frequencies_(frequencies), ctx_(ctx) {}
 
-  // Returns at least `positions` rows for r columns of a head, in f64 for f64, else in f32.
+  // Returns a table of at least `positions` rows for r columns of a head. It is f64 if `dtype` is f64, and f32 for other dtypes.
   Tensor rows(int64_t positions, int64_t r, Dtype dtype, Device device) {
     const Dtype kept = dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
     const std::lock_guard lock(mutex_);
@@ -28,7 +28,7 @@ class RotaryTable {
  private:
   RotaryFrequencies frequencies_;
   int64_t ctx_;
-  std::vector<Tensor> tables_;  // shorter ones stay; a recorded step (cuda/device/graph.h) can use them
+  std::vector<Tensor> tables_;  // shorter tables are kept: a recorded step (cuda/device/graph.h) can use them
   std::mutex mutex_;
 };
 
@@ -36,7 +36,7 @@ struct Rope {
   double fraction = 1;
   std::shared_ptr<RotaryTable> table{};  // null without rotary positions
 
-  // The rotated columns of a head's `width` columns.
+  // The number of columns that are rotated, of a head's `width` columns.
   int64_t columns(int64_t width) const { return table ? static_cast<int64_t>(fraction * static_cast<double>(width)) : 0; }
 };
 

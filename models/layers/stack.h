@@ -1,4 +1,4 @@
-// A stack of blocks, with position embeddings and the final norm. A decoder is one stack. A multi-scale model has one per scale, each with
+// A stack of blocks, with position embeddings and the final norm. A decoder has one stack. A multi-scale model has one per scale, each with
 // its own length and positions.
 #pragma once
 #include <algorithm>
@@ -20,7 +20,7 @@ template <Mixer M> struct StackConfig {
 };
 
 template <Mixer M> struct Stack {
-  // Full sequences. x_bcd are embeddings with positions.
+  // Processes full sequences. x_bcd are token embeddings with positions added.
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     Residual r{drop(x_bcd, dropout), {}};
     const Tape* const tape = recomputes_blocks ? Tape::recording() : nullptr;
@@ -35,7 +35,7 @@ template <Mixer M> struct Stack {
   std::vector<Block<M>> blocks;
   LayerNorm ln;  // only after pre-norm blocks
   double dropout;
-  bool recomputes_blocks = false;  // backward computes their activations again
+  bool recomputes_blocks = false;  // the backward pass computes the activations of blocks again
 
   explicit Stack(const StackConfig<M>& c) : pos(c.positions, c.shape.ctx, c.shape.d, c.shape.init), dropout(c.block.dropout) {
     MixerShape shape = c.shape;
@@ -53,7 +53,7 @@ template <Mixer M> struct Stack {
     for (const Block<M>& block : blocks) state.caches.push_back(block.mixer.make_cache(batch, dtype, device));
     return state;
   }
-  // The next positions, at most positions_at_once().
+  // Processes the next positions, at most positions_at_once() of them.
   Tensor advance(const Tensor& x_bcd, State& state) const {
     Residual r{x_bcd, {}};
     for (size_t i = 0; i < blocks.size(); ++i)
@@ -67,7 +67,7 @@ template <Mixer M> struct Stack {
     return smallest;
   }
 
-  // The rest of a Body (models/families/body.h).
+  // The other members of a Body (models/families/body.h).
   Arg positions() const { return pos.rows(); }
   template <class F> void each_attention(const F& f) { f(1, *this); }
   template <class V> void visit(V&& v) { v("pos", pos, "blocks", blocks, "ln", ln); }

@@ -7,7 +7,7 @@
 
 namespace ricci {
 
-// The number of targets other than kNoTarget at positions from `first`.
+// Counts the targets other than kNoTarget at positions from `first` on.
 inline int64_t count_targets(const Tensor& targets, int64_t first = 0) {
   const Tensor host = to_host(targets);
   const int64_t length = targets.shape()[-1];
@@ -21,7 +21,7 @@ inline Batch make_batch(const Tensor& ids_bc, const Tensor& targets, const Tenso
   return {ids_bc, targets, lengths_b, count_targets(targets)};
 }
 
-// Error: the targets are not one for each token.
+// Error: the targets do not have the shape of the ids.
 inline void check_targets(const Batch& batch) {
   const Shape &targets = batch.targets.shape(), &ids = batch.ids_bc.shape();
   if (!(targets == ids)) fail("model: targets are {}, expected the shape of the ids {}", {show(targets), show(ids)});

@@ -1,5 +1,5 @@
-// A list of types. A run file chooses one by its name, an index at run time; each type is compiled, and call_for switches between them.
-// Mixers, families and optimizers are such lists.
+// A list of types. A run file chooses one by its name; at run time the choice is an index. Every type is compiled, and call_for switches
+// between them. Mixers, families and optimizers are such lists.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace ricci {
 
 template <class... T> struct TypeList {
-  // An array of f.operator()<T>() for each type, in order.
+  // An array of the results of f.operator()<T>() for each type, in order.
   template <class F> static constexpr auto map(const F& f) { return std::array{f.template operator()<T>()...}; }
 
   template <class One> static constexpr bool has = (std::is_same_v<One, T> || ...);
@@ -28,7 +28,7 @@ template <class... T> struct TypeList {
     ((i++ == static_cast<size_t>(chosen) ? f.template operator()<T>() : void()), ...);
   }
 
-  // A value of one of the types, each as Of<T>.
+  // A value of Of<T> for one of the types T.
   template <template <class> class Of> using OneOf = std::variant<Of<T>...>;
 
   // The config of each type: T::Config.

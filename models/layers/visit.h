@@ -1,6 +1,6 @@
 // Visits the parameters and constants of a module. A module is a plain struct with one visit line that names its members:
 //   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
-// The names give the parameter paths, such as blocks.0.mixer.qkv.weight. Initial values, checkpoints, optimizers and moves between devices
+// The names form the parameter paths, such as blocks.0.mixer.qkv.weight. Initialization, checkpoints, optimizers and moves between devices
 // all use this line.
 #pragma once
 #include <string>
@@ -17,7 +17,7 @@ template <class T> inline constexpr bool is_leaf = std::is_same_v<T, Parameter> 
 
 template <class Leaf, class Module, class F> void each(Module& owner, const std::string& prefix, const F& f);
 
-// The argument of a visit line: v(name, member, name, member, ...).
+// The argument v of a visit line, called as v(name, member, name, member, ...).
 template <class Leaf, class F> struct Visitor {
   const std::string& prefix;
   const F& f;
@@ -35,19 +35,20 @@ template <class Leaf, class F> struct Visitor {
   }
 };
 
-// f(path, leaf) for every Leaf, Parameter or Constant, that has a value, in the order of the visit lines.
+// Calls f(path, leaf) for every Leaf (Parameter or Constant) that has a value, in the order of the visit lines.
 template <class Leaf, class Module, class F> void each(Module& owner, const std::string& prefix, const F& f) {
   owner.visit(Visitor<Leaf, F>{prefix, f});
 }
 
-// The leaves of a const module are const. (Visit lines are not const. Most calls change the members.)
+// For a const module, f receives const leaves. (Visit lines are not const: most callers change the members.)
 template <class Leaf, class Module, class F> void each(const Module& owner, const std::string& prefix, const F& f) {
   each<Leaf>(const_cast<Module&>(owner), prefix, [&f](const std::string& path, const Leaf& leaf) { f(path, leaf); });
 }
 
 template <class Module, class F> void each_parameter(Module& owner, const F& f) { each<Parameter>(owner, "", f); }
 
-// The parameters of a module, for an Optimizer. Sets their paths. The pointers refer to the module, so it must not move.
+// Sets the paths of a module's parameters and returns the parameters, for an Optimizer. The pointers refer to the module, so it must not be
+// moved.
 template <class Module> std::vector<Parameter*> parameters_of(Module& owner) {
   std::vector<Parameter*> all;
   each_parameter(owner, [&](const std::string& path, Parameter& p) {

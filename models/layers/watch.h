@@ -1,5 +1,5 @@
-// Observes a model at work, for models/inspection: while a Watch is alive on this thread, the ops that exchange information between
-// positions call it. So mixers need no second computation for inspection.
+// Observes a model at work, for models/inspection: while a Watch exists on a thread, mixers pass it the ops that exchange information
+// between positions. Inspection therefore needs no second version of a mixer.
 #pragma once
 #include "cuda/device/device.h"
 #include "cuda/verbs/arithmetic.h"
@@ -10,7 +10,7 @@
 
 namespace ricci {
 
-// Only for inspection, without a tape. `layer` is the address of the mixer that calls.
+// It is only for inspection, without a tape. `layer` is the address of the calling mixer.
 class Watch {
  public:
   Watch() : outer_(active()) { active() = this; }
@@ -22,7 +22,7 @@ class Watch {
     return watch;
   }
 
-  // Return the output of the op; the model continues with it.
+  // attend and dispatch return the output of the op; the model continues with it.
   virtual Tensor attend(const void* /*layer*/, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
       const AttentionOptions& options) {
     return attention(q, k, v, sees, options);
@@ -30,14 +30,14 @@ class Watch {
   virtual Tensor dispatch(const void* /*layer*/, const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options) {
     return shift_and_sum(v_bcd, coef_bcx, options);
   }
-  virtual void skip_heads(const void* /*layer*/, int64_t /*heads*/) {}         // the next heads of the layer have no keys
-  virtual void take_output(const void* /*stack*/, const Tensor& /*h_bmd*/) {}  // for a stack of blocks
+  virtual void skip_heads(const void* /*layer*/, int64_t /*heads*/) {}         // called if the next heads of the layer have no keys
+  virtual void take_output(const void* /*stack*/, const Tensor& /*h_bmd*/) {}  // called after each stack of blocks
 
  private:
   Watch* outer_;
 };
 
-// The ops for full sequences, called by mixers.
+// The ops as mixers call them for full sequences.
 inline Tensor watched_attention(const void* layer, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
     const AttentionOptions& options) {
   Watch* const watch = Watch::active();
@@ -52,7 +52,7 @@ inline Tensor watched_output(const void* stack, const Tensor& h_bmd) {
   return h_bmd;
 }
 
-// The matrices M_n of a mixer's scores: r_cC = p_c M_n p_C^T / sqrt(k) for every head n, with p a projection of the mixer's input or the
+// The matrices M_n of a mixer's scores: r_cC = p_c M_n p_C^T / sqrt(k) for every head n, with p as a projection of the mixer's input or the
 // input itself.
 struct Forms {
   const char* name = "matrix of the scores";
@@ -65,7 +65,7 @@ struct Forms {
 
 inline Tensor on_host(const Tensor& t) { return convert(to(t, Device::cpu), Dtype::f64); }
 
-// Wq_n^T Wk_n of every query head, from the weights (h k, d) and (g k, d) of two projections. h / g adjacent heads share a Wk.
+// Returns Wq_n^T Wk_n for every query head, from the weights (h k, d) and (g k, d) of two projections. h / g adjacent heads share a Wk.
 inline Forms query_key_forms(const Tensor& q_weight, const Tensor& k_weight, int64_t heads) {
   const int64_t d = q_weight.shape()[1], k = q_weight.shape()[0] / heads, groups = k_weight.shape()[0] / k;
   const Tensor q_gnkd = reshape(on_host(q_weight), {groups, heads / groups, k, d}), k_gkd = reshape(on_host(k_weight), {groups, k, d});

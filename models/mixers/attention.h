@@ -1,5 +1,6 @@
-// The common part of mixers with a softmax over visible positions: heads, a window, padding, dropout of weights, and the cache. Such a
-// mixer is Attention<Projection>. The projection is only the formula. Full sequences and decoding pass it different attention functions.
+// The common part of mixers with a softmax over visible positions: heads, a window, padding, dropout of attention weights, and the cache.
+// Such a mixer is Attention<Projection>. The projection contains only the formula; full sequences and decoding pass it different attention
+// functions.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -19,20 +20,20 @@ struct AttentionConfig {
   std::optional<int64_t> window{};
 };
 
-// The keys and values of earlier positions, position t in slot t mod slots. One tensor serves both if the values are the keys.
+// The keys and values of earlier positions; position t is in slot t mod slots. If the values are the keys, both members are one tensor.
 struct KeyCache {
   Tensor k_bnsk, v_bnsk;
   int64_t position = 0;
 };
 
 // A projection is a struct with
-//   p(x_bcd, first, attend)   the formula, for positions from `first`. attend(q, k, v) is their attention; it can be called repeatedly
-//   head_shape()              the heads of one call of attend, below
-//   values_are_keys()         true: the cache holds one tensor for both
-//   p(shape, config), visit, kName, Config, and the optional members of a mixer
+//   p(x_bcd, first, attend)   the formula, for positions from `first` on. attend(q, k, v) is their attention; it can be called repeatedly
+//   head_shape()              the heads in one call of attend, as defined below
+//   values_are_keys()         true: the cache holds one tensor for keys and values
+//   P(shape, config), visit, kName, Config, and the optional members of a mixer
 struct HeadShape {
   int64_t queries, keys, width;  // query heads, key heads, columns of a head
-  double scale = 0;              // the factor of the scores q . k; 0: 1 / sqrt(width)
+  double scale = 0;              // the factor of the scores q . k (0: 1 / sqrt(width))
   int64_t calls = 1;             // calls of attend, each with different query heads
 };
 
@@ -42,7 +43,7 @@ template <class Projection> struct Attention : Projection {
 
   using Projection::operator();  // the formula
 
-  // Full sequences.
+  // Processes full sequences.
   Tensor operator()(const Arg& x_bcd, const Tensor& lengths_b) const {
     AttentionOptions whole = options;
     whole.lengths_b = lengths_b;
@@ -79,9 +80,9 @@ template <class Projection> struct Attention : Projection {
     const Tensor k_bnsk = room();
     return {k_bnsk, Projection::values_are_keys() ? k_bnsk : room()};
   }
-  // With a window the cache holds twice the window. A call with multiple positions needs the windows of all of them.
+  // With a window, the cache holds twice the window: a call with multiple positions needs the windows of all of them.
   int64_t slots() const { return std::min(ctx, 2 * sees.most); }
-  // A longer cache grows with the positions, so a short text does not need the memory of a context of 131,072.
+  // A longer cache starts with this size and grows with the positions, so a short text does not need the memory of a context of 131,072.
   static constexpr int64_t kFirstSlots = 2048;
   void make_room(Cache& cache, int64_t positions) const {
     const Tensor k_bnsk = cache.k_bnsk;
@@ -92,14 +93,14 @@ template <class Projection> struct Attention : Projection {
     cache.k_bnsk = concatenate({k_bnsk, room_bnsk}, 2);
     cache.v_bnsk = cache.v_bnsk.raw() == k_bnsk.raw() ? cache.k_bnsk : concatenate({cache.v_bnsk, room_bnsk}, 2);
   }
-  // A new position overwrites the one `slots` before it. The window of the first new position must stay complete.
+  // A new position overwrites the position `slots` before it. The window of the first new position must stay complete.
   int64_t positions_at_once() const { return slots() < ctx ? slots() - sees.most + 1 : ctx; }
 
   template <class F> void each_visibility(const F& f) const { f(0, head.calls * head.queries, sees); }
 };
 
 inline void visit_fields(AttentionConfig& c, const Fields& field) {
-  field("heads", c.heads, "attention heads; they divide d").in(1, kLargestSize);
+  field("heads", c.heads, "attention heads (a divisor of d)").in(1, kLargestSize);
   field("window", c.window, "a token attends to itself and the window - 1 tokens before it (null: all)").in(1, kLargestSize);
 }
 
@@ -107,7 +108,7 @@ inline void check(const AttentionConfig& c, const MixerShape& shape) { check_hea
 
 inline std::string warning(const AttentionConfig& c, const MixerShape& shape) {
   if (c.window.value_or(0) <= shape.ctx) return {};
-  return format_message("model.window: {} is longer than ctx: {}, so a token attends to all before it", {*c.window, shape.ctx});
+  return format_message("model.window: {} is longer than ctx: {}, so a token attends to all tokens before it", {*c.window, shape.ctx});
 }
 
 }  // namespace ricci

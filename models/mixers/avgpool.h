@@ -1,5 +1,5 @@
 // The mixer `avgpool`: the mean over a window of positions minus the position itself (PoolFormer, Yu et al. 2022). The residual adds that
-// position again. There are no parameters. The paper shows with it how much of a transformer is the block and not the attention.
+// position again. With it, the paper shows how much of a transformer's quality comes from the block and not from attention.
 #pragma once
 #include <algorithm>
 
@@ -42,7 +42,7 @@ struct AveragePool {
 };
 
 inline void visit_fields(AveragePoolConfig& c, const Fields& field) {
-  field("pool", c.pool, "positions per mean; odd unless causal").in(1, kLargestSize);
+  field("pool", c.pool, "number of positions in a mean (odd unless causal)").in(1, kLargestSize);
 }
 
 inline void check(const AveragePoolConfig& c, const MixerShape& shape) {

@@ -1,10 +1,10 @@
-// The mixer `dispatcher` (Cetoli 2021, Algorithm 1). Linear1 is `coef`, Linear2 `value`, Linear3 `out`; row r of the drawing at the end is
-// level r:
+// The mixer `dispatcher` (Cetoli 2021, Algorithm 1). In the code, Linear1 is `coef`, Linear2 `value` and Linear3 `out`. Row r of the
+// drawing at the end of this file is level r.
 //   c <- sigmoid(Linear1(x));   V <- Linear2(x)
 //   for r = 0 .. R - 1:   V <- V + c[r] * shift_right(V, 2^r)         (zeros come in from the left)     return Linear3(V)
-// Each step doubles the distance, so R = log2(positions) steps reach every earlier position. Attention needs all pairs instead. Heads are
-// slices of the width. With share_heads all heads share their weights, applied to each slice of x; without, the three maps use the full
-// width.
+// Each step doubles the distance, so R = log2(positions) steps reach every earlier position. Attention compares all pairs instead. Heads
+// are slices of the width. With share_heads, all heads share one set of weights, applied to each slice of x; without it, the three maps use
+// the full width.
 #pragma once
 #include <optional>
 
@@ -30,7 +30,7 @@ struct DispatcherConfig {
   bool drop_level0 = true;
   bool mixer_bias = false;
 
-  // ceil(log2(positions)), at least 1: the levels that make the last position depend on the first.
+  // ceil(log2(positions)), at least 1: the number of levels that make the last position depend on the first.
   static int64_t levels_for(int64_t positions) {
     int64_t levels = 1;
     while (int64_t{1} << levels < positions) ++levels;
@@ -84,7 +84,7 @@ struct Dispatcher {
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
     return mix(x_bcd, [&](const Tensor& v_bcd, const Tensor& coef_bcx) {
       const Tensor y_bcd = shift_and_sum_cached(v_bcd, coef_bcx, cache.rings_bsd, cache.position, {.heads = config.heads});
-      cache.position += v_bcd.shape()[1];  // the call has written the rings
+      cache.position += v_bcd.shape()[1];  // only after the call has written the rings
       return y_bcd;
     });
   }
@@ -96,11 +96,11 @@ struct Dispatcher {
 };
 
 inline void visit_fields(DispatcherConfig& c, const Fields& field) {
-  field("heads", c.heads, "parts of the width with separate coefficients (a divisor of d)").in(1, kLargestSize);
-  field("share_heads", c.share_heads, "all heads share weights and use only their part of the width");
-  field("coef_act", c.coef_act, "the function that turns the map's outputs into coefficients");
-  field("levels", c.levels, "a position depends on 2^levels positions (null: enough for ctx)").in(1, 30);
-  field("drop_level0", c.drop_level0, "dropout can skip the level of the previous position");
+  field("heads", c.heads, "number of parts of the width with separate coefficients (a divisor of d)").in(1, kLargestSize);
+  field("share_heads", c.share_heads, "all heads share one set of weights, applied to each part of the width");
+  field("coef_act", c.coef_act, "activation of the coefficients");
+  field("levels", c.levels, "number of levels: a position depends on 2^levels positions (null: enough for ctx)").in(1, 30);
+  field("drop_level0", c.drop_level0, "dropout can skip level 0, the shift by one position");
   field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
 }
 
@@ -124,7 +124,7 @@ static_assert(Mixer<Dispatcher>);
 }  // namespace ricci
 
 // The levels r = 0, 1, 2 for eight positions. An arrow a -> b adds c_b[r] times the value of position a, after level r - 1, to the value of
-// position b. (0..3) are the inputs that a value depends on after the level. Each level doubles their number.
+// position b. (0..3) means the inputs that a value depends on after the level.
 //
 //   r = 0   0->1     1->2     2->3     3->4     4->5     5->6     6->7        (0) (0..1) (1..2) (2..3) (3..4) (4..5) (5..6) (6..7)
 //   r = 1   0->2     1->3     2->4     3->5     4->6     5->7                 (0) (0..1) (0..2) (0..3) (1..4) (2..5) (3..6) (4..7)

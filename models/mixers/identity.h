@@ -1,4 +1,4 @@
-// The mixer `identity`: y = x. Without exchange between positions it measures the contribution of the feed-forward maps.
+// The mixer `identity`: y = x. It exchanges nothing between positions, so it shows the contribution of the feed-forward maps.
 #pragma once
 #include "models/layers/mixer.h"
 

@@ -1,5 +1,4 @@
-// The list of mixers. A run file chooses one by name. To add a mixer, write its header and append its name here. Keys, checks, help,
-// checkpoints and inspection iterate over the list.
+// The list of mixers. A run file chooses one by name. To add a mixer, write its header and append its name here.
 #pragma once
 #include "core/choice.h"
 #include "models/layers/type_list.h"

@@ -1,5 +1,5 @@
-// The mixer of a model with different mixers in its layers: block i has mixer i of the list `mixer: [dispatcher, dispatcher, sdp]`,
-// repeated over the layers. A block's parameters have the same names as in a model with one mixer.
+// The mixer of a model with different mixers in its layers. A list such as `mixer: [dispatcher, dispatcher, sdp]` is repeated over the
+// layers, and block i uses entry i. A block's parameters have the same names as in a model with one mixer.
 #pragma once
 #include <optional>
 #include <type_traits>

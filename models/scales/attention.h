@@ -1,6 +1,6 @@
 // Attention from tokens to cells, with the heads divided among the scales, from near and detailed to far and coarse. The keys of a head
 // of scale s are the cells of that scale:
-//   q = Wq x,   k = Wk cells_s,   v = Wv cells_s   (its rows of the matrices),   y = merge(p v) W_proj^T
+//   q = Wq x,   k = Wk cells_s,   v = Wv cells_s   (the head's rows of the matrices),   y = merge(p v) W_proj^T
 // A head outputs zeros while its scale has no complete cell.
 #pragma once
 #include <algorithm>
@@ -14,14 +14,14 @@
 
 namespace ricci {
 
-// Adjacent heads of one scale.
+// A run of adjacent heads that attend to one scale.
 struct HeadRun {
-  size_t scale;  // its index among the scales
+  size_t scale;  // index among the scales
   int64_t first, count;
 };
 
-// The scale index of each head. Adjacent heads attend to one scale, in the order of the scales. Heads are divided evenly; the rest goes to
-// the finer scales.
+// The scale index of each head. The heads of a scale are adjacent, in the order of the scales. Heads are divided evenly; any remaining
+// heads go to the finer scales.
 inline std::vector<int64_t> divided_heads(int64_t heads, int64_t scales) {
   std::vector<int64_t> scale_of_head;
   for (int64_t s = 0; s < scales; ++s)
@@ -40,7 +40,7 @@ inline std::vector<HeadRun> head_runs(const std::vector<int64_t>& scale_of_head)
 }
 
 struct ScaleAttention {
-  // Full sequences: tokens x_bcd and the cells [b m d] of each scale, empty for a scale without a complete cell.
+  // Processes full sequences: the tokens x_bcd and the cells [b m d] of each scale, empty for a scale without a complete cell.
   Tensor operator()(const Arg& x_bcd, const std::vector<Tensor>& cells_s, const Tensor& lengths_b) const {
     std::vector<Arg> y;
     for (const HeadRun& run : runs) {
@@ -80,12 +80,12 @@ struct ScaleAttention {
     return std::any_of(runs.begin(), runs.end(), [&](const HeadRun& run) { return run.scale == scale; });
   }
 
-  // Decoding: keys and values of a run, for tokens stored as in attention_cached.
+  // Decoding: the keys and values of a run of heads. For tokens they are stored as in attention_cached.
   struct Keys {
     CellMemory k, v;
   };
   struct Cache {
-    std::vector<Keys> keys;  // per run
+    std::vector<Keys> keys;  // one per run of heads
     int64_t position = 0;
   };
   Cache make_cache(int64_t batch, Dtype dtype, Device device) const {
@@ -97,7 +97,7 @@ struct ScaleAttention {
     }
     return cache;
   }
-  // The next tokens x_bcd, and the cells that they complete.
+  // Processes the next tokens x_bcd and the cells that they complete.
   Tensor advance(const Tensor& x_bcd, const std::vector<Tensor>& new_cells_s, Cache& cache) const {
     std::vector<Arg> y;
     for (size_t i = 0; i < runs.size(); ++i) {
@@ -108,8 +108,7 @@ struct ScaleAttention {
     cache.position += x_bcd.shape()[1];
     return proj(joined(y));
   }
-  // The token cache is a ring: a new token overwrites the oldest. The tokens of one call must leave the window of the first of them
-  // complete.
+  // The token cache is a ring: a new token overwrites the oldest. The tokens of one call must leave the window of the first one complete.
   int64_t positions_at_once() const {
     int64_t smallest = ctx;
     for (const HeadRun& run : runs)

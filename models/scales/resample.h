@@ -1,6 +1,6 @@
-// From a sequence to a coarser one (Downsample) and back (Upsample). The coarser one has a vector only for complete cells of `size`
-// positions. An incomplete cell would change with the next token. As in the multi-scale paper it is a mean, an elementwise maximum, or a
-// causal convolution with the cell as stride:
+// Maps a sequence to a coarser one (Downsample) and back (Upsample). The coarser sequence has a vector only for each complete cell of
+// `size` positions: an incomplete cell would change with the next token. As in the multi-scale paper, the vector is a mean, an elementwise
+// maximum, or a causal convolution with the cell size as its stride:
 //   y_bjd = bias_d + sum over i, q of weight_diq x_b((j+1) size - K + q)i,   zero before the sequence
 #pragma once
 #include <algorithm>
@@ -28,11 +28,11 @@ struct DownConfig {
 inline void visit_fields(DownConfig& c, const Fields& field) {
   field("down", c.down, "how the positions of a cell become one vector of a coarser scale").decides();
   const Fields of_conv = field.when(c.down == Down::conv, "down: conv");
-  of_conv("conv_kernel", c.conv_kernel, "cells that the kernel covers, ending with the cell itself").in(1, 1024);
+  of_conv("conv_kernel", c.conv_kernel, "number of cells that the kernel covers; the last is the cell itself").in(1, 1024);
 }
 
 struct Downsample {
-  // [b c d] -> [b c/size d]; empty without a complete cell.
+  // Maps [b c d] to [b c/size d]; empty if no cell is complete.
   Tensor operator()(const Arg& x_bcd) const { return x_bcd.shape()[1] < size ? Tensor() : cells(x_bcd, 0); }
 
   Parameter weight{.role = Role::matrix}, bias{.role = Role::bias};  // (d, d, K) and (d) for a convolution
@@ -75,11 +75,11 @@ struct Downsample {
 // The shift of the upsampled sequence, in rows.
 enum class Shift : uint8_t {
   tight,  // ratio - 1: a position uses the coarse cell that it completes
-  block,  // ratio: one cell of the finer scale later
+  block,  // ratio: a position uses it one cell of the finer scale later
 };
 constexpr auto choices(Shift) { return std::array{"tight", "block"}; }
 
-// From a scale to the next finer one: a transposed convolution turns every cell into `ratio` rows, a shift hides a row until its cell is
+// Maps a scale to the next finer one: a transposed convolution turns every cell into `ratio` rows, a shift hides each row until its cell is
 // complete, and a linear map combines the rows with the cells of the finer scale.
 //   u_i = rows(h)_(i - shift), 0 before,   row j ratio + q = W_q^T h_j + bias;      y_i = [a_i ; u_i] W^T + bias
 struct Upsample {
@@ -88,7 +88,7 @@ struct Upsample {
     const int64_t d = bias.value.size();
     return contract("bmi,ix->bmx", h_bmd, reshape(weight, {d, d * ratio}));
   }
-  // [a ; u]; u is 0 if z is empty.
+  // Returns [a ; u]; u is 0 if z is empty.
   Tensor join(const Arg& a_bcd, const Tensor& z_bmx, int64_t shift) const {
     if (z_bmx) return join_upsampled(a_bcd, z_bmx, bias, shift);
     return concatenate({a_bcd, zeros(a_bcd.shape(), a_bcd.dtype(), a_bcd.device())}, 2);
@@ -106,7 +106,7 @@ struct Upsample {
   template <class V> void visit(V&& v) { v("weight", weight, "bias", bias); }
 };
 
-// The layer of topdown where each cell uses the complete coarser cells, `shift` cells later.
+// The layer of topdown that combines each cell with the complete coarser cells, shifted by `shift` cells.
 struct Join {
   int64_t coarser_tokens, shift;
 };

@@ -1,5 +1,5 @@
-// The scales of a model: the tokens per cell of each, from fine to coarse, and its block count. Each scale divides the next, so the end of
-// a coarse cell never cuts a finer one.
+// The scales of a model, from fine to coarse: the tokens per cell of each scale and its number of blocks. Each scale divides the next, so a
+// coarse cell never ends inside a finer one.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -18,7 +18,8 @@ struct ScalesConfig {
 };
 
 inline void visit_fields(ScalesConfig& c, const Fields& field) {
-  field("scales", c.scales, "tokens per cell from fine to coarse: first 1, each divides the next").in(1, Visibility::kMaxTokens);
+  field("scales", c.scales, "tokens per cell of each scale, from fine to coarse; the first is 1, and each divides the next")
+      .in(1, Visibility::kMaxTokens);
 }
 
 inline void check(const ScalesConfig& c) {
@@ -31,7 +32,7 @@ inline void check(const ScalesConfig& c) {
   }
 }
 
-// Blocks per scale, for families with a stack for every scale.
+// The number of blocks of each scale.
 struct StackLayersConfig {
   std::vector<int64_t> layers = {4};
   std::vector<int64_t> per_scale(const ScalesConfig& scales) const {
@@ -40,7 +41,7 @@ struct StackLayersConfig {
 };
 
 inline void visit_fields(StackLayersConfig& c, const Fields& field) {
-  field("layers", c.layers, "blocks of each scale, in the order of scales (one number: for all)").in(1, kMaxLayers);
+  field("layers", c.layers, "number of blocks of each scale, in the order of scales (one number: for all scales)").in(1, kMaxLayers);
 }
 
 inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {
@@ -49,7 +50,7 @@ inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {
     fail("model.layers: has {} elements, expected one for each of {} scales", {layers.size(), scales.scales.size()});
 }
 
-// Decoding: a value of each cell [b m x] that later positions still need, from the cell `first`. Can be empty.
+// Decoding: a row of values [b m x] for each cell that later positions still need, from cell `first` on. Can be empty.
 struct CellMemory {
   Tensor rows_bmx{};
   int64_t first = 0;

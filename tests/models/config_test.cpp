@@ -133,9 +133,9 @@ TEST_CASE("model config: impossible rotary positions and shared keys") {
   CHECK(complaint([&](ModelConfig& c) { with_rope(c); }) == "no error");
   for (MixerKind mixer : {kind_of<Dispatcher>, kind_of<Quad>, kind_of<QuadFull>, kind_of<Metric>, kind_of<AveragePool>, kind_of<Identity>})
     CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.mixer = mixer; }) ==
-          "model.positions: rope, but mixer " + std::string(name_of(mixer)) + " does not rotate its queries and keys, only sdp does");
+          "model.positions: rope, but mixer " + std::string(name_of(mixer)) + " does not rotate its queries and keys; only sdp does");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 5; }) ==
-        "model.rope_fraction: 1 of heads of 5 columns are 5 columns, expected an even number, 2 or more");
+        "model.rope_fraction: 1 of a head's 5 columns is 5 columns, expected an even number, 2 or more");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 6, c.embedding.rope_fraction = 0.7; }) == "no error");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.embedding.rope.scaling = RopeScaling::llama3, c.embedding.rope.low = 4; }) ==
         "model.rope_low: 4, expected less than rope_high = 4");
@@ -218,7 +218,7 @@ TEST_CASE("multiple scales: windows") {
   CHECK(of({{8, 16}, {0, 20}, {16, 26}}) == "model.windows: 8:16 of a finer scale precedes 0:20, expected near windows before far ones");
   CHECK(of({{0, 16}, {0, 8}, {16, 26}}) == "model.windows: 0:16 of a finer scale precedes 0:8, expected near windows before far ones");
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) { c.settings<Sdp>().window = 3; }) ==
-        "model.window: 3, but a retina has windows per scale: model.windows");
+        "model.window: 3, but a retina has one window per scale; set model.windows");
 }
 
 TEST_CASE("multiple scales: the other keys") {
@@ -227,7 +227,7 @@ TEST_CASE("multiple scales: the other keys") {
     CHECK(complaint(family, [](ModelConfig& c) { c.causal = false; }) ==
           "model.causal: false, but family " + name + " attends only to complete cells");
     CHECK(complaint(family, [](ModelConfig& c) { c.mixer = kind_of<Identity>; }) ==
-          "model.mixer: identity, but family " + name + " always uses attention, expected sdp");
+          "model.mixer: identity, but family " + name + " always uses attention; expected sdp");
     CHECK(complaint(family, [](ModelConfig& c) { c.down.conv_kernel = 0; }) == "model.conv_kernel: 0, expected 1 or more");
     CHECK(complaint(family, [](ModelConfig& c) { c.settings<Sdp>().heads = 5; }) == "model.heads: 5 does not divide d = 12");
   }
@@ -272,14 +272,14 @@ TEST_CASE("multiple scales: a context shorter than the coarsest cell gives a war
   using Lines = std::vector<std::string>;
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>, family_of<Coarse>}) CHECK(warned(family, 16).empty());
   CHECK(warned(family_of<TopDown>, 15) ==
-        Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: its blocks are never used"});
+        Lines{"model.scales: a cell of 16 tokens is longer than the context of 15, so its blocks are never used"});
   CHECK(warned(family_of<BottomUp>, 3) ==
-        Lines{"model.scales: a cell of 4 tokens is longer than the context of 3: its blocks are never used",
-            "model.scales: a cell of 16 tokens is longer than the context of 3: its blocks are never used"});
+        Lines{"model.scales: a cell of 4 tokens is longer than the context of 3, so its blocks are never used",
+            "model.scales: a cell of 16 tokens is longer than the context of 3, so its blocks are never used"});
   CHECK(warned(family_of<Retina>, 15) ==
-        Lines{"model.scales: a cell of 16 tokens is longer than the context of 15: the heads of this scale output zeros"});
+        Lines{"model.scales: a cell of 16 tokens is longer than the context of 15, so the heads of this scale output zeros"});
   CHECK(warned(family_of<Coarse>, 15) ==
-        Lines{"model.scale: a cell of 16 tokens is longer than the context of 15: the model predicts nothing and learns nothing"});
+        Lines{"model.scale: a cell of 16 tokens is longer than the context of 15, so the model predicts nothing and learns nothing"});
   CHECK(warnings(ModelConfig()).empty());
 }
 

@@ -305,7 +305,7 @@ TEST_CASE("config: the description of all keys is a run file of the defaults") {
   CHECK(text.starts_with("# ---- run\n# base: other.yaml         # a run file; its keys come first\nname: run "));
   CHECK(to_yaml(read("lr: 3e-4\nmodel: {layers: 2, bias: false}", {"data=[a, b]", "steps=7"})) ==
         "model:\n  layers: 2\n  bias: false\ndata: [a, b]\nsteps: 7\nlr: 0.0003\n");
-  CHECK(contains(text, "\n  heads: 4                 # attention heads; they divide d; only mixer: sdp\n"));
+  CHECK(contains(text, "\n  heads: 4                 # attention heads (a divisor of d); only mixer: sdp\n"));
   CHECK(contains(text,
       "\ntokenizer: char            # char, byte, word or bpe, or a file such as\n                           # tokenizer.json; word "));
   std::istringstream lines(text);
@@ -357,9 +357,9 @@ TEST_CASE("config: a mixer for each layer, and keys with a value for each mixer"
   CHECK(
       complaint_of_keys({"model.mixer=[sdp, metric]", "model.d=12", "model.heads={metric: 5}"}) == "model.heads: 5 does not divide d = 12");
   CHECK(complaint_of_keys({"model.family=retina", "model.mixer=[sdp, metric]"}) ==
-        "model.mixer: sdp, metric, but family retina always uses attention, expected sdp");
+        "model.mixer: sdp, metric, but family retina always uses attention; expected sdp");
   CHECK(complaint_of_keys({"model.mixer=[dispatcher, metric]", "model.positions=rope"}) ==
-        "model.positions: rope, but mixer dispatcher, metric does not rotate its queries and keys, only sdp does");
+        "model.positions: rope, but mixer dispatcher, metric does not rotate its queries and keys; only sdp does");
   CHECK(of_keys({"model.mixer=[dispatcher, sdp]", "model.positions=rope"}).model.embedding.positions == PositionKind::rope);
 }
 

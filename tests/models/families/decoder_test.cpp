@@ -261,7 +261,7 @@ TEST_CASE("classifier: messages") {
   const Model model = built(classifier(), Device::cpu);
   CHECK(message_of([&] {
     model.loss({ids(2, 5, Device::cpu), ids(2, 5, Device::cpu)});
-  }) == "model: targets are [2 5] for ids [2 5], expected one per sequence");
+  }) == "model: targets are [2 5], expected one per sequence of the ids [2 5]");
   CHECK(message_of([&] {
     model.loss({ids(2, 5, Device::cpu), ids_of({0, 3}, {2}, Device::cpu)});
   }) == "cross_entropy: target 3 at row 1 is outside the 3 classes");

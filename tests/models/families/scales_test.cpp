@@ -70,7 +70,7 @@ TEST_CASE("coarse: decoding gives the logits of the full forward behind every ce
           if (cells) CHECK(difference(model.advance(next, *state), full.reshaped({6, 11}).rows(cells - 1, 1)) < 1e-13);
           else
             CHECK(message_of([&] { model.advance(next, *state); }) ==
-                  format_message("model: no cell of 3 tokens is complete after {}", {t + count}));
+                  format_message("model: no cell of 3 tokens is complete after {} tokens", {t + count}));
         }
       }
     }

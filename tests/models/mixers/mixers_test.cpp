@@ -239,5 +239,5 @@ TEST_CASE("dispatcher: a warning says how far too few levels reach") {
   c.settings<Sdp>().window = 500;
   CHECK(warnings(c).empty());
   c.settings<Sdp>().window = 501;
-  CHECK(warnings(c) == std::vector<std::string>{"model.window: 501 is longer than ctx: 500, so a token attends to all before it"});
+  CHECK(warnings(c) == std::vector<std::string>{"model.window: 501 is longer than ctx: 500, so a token attends to all tokens before it"});
 }
