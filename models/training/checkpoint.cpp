@@ -1,4 +1,3 @@
-// Saving, loading and choosing checkpoints. Every error names the file, so a user can decide which one to remove.
 #include "models/training/checkpoint.h"
 
 #include <fmt/format.h>
@@ -42,12 +41,11 @@ template <class Number> Number number_in(const Metadata& metadata, const std::st
   const std::string& text = found->second;
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size())
-    fail("{}: in the metadata {} is '{}', expected a number", {path, key, text});
+  if (error != std::errc() || end != text.data() + text.size()) fail("{}: metadata: {} is '{}', expected a number", {path, key, text});
   return value;
 }
 
-// The inverse of metadata_of. With an optimizer, also sets its steps and the random state of this thread.
+// The inverse of metadata_of. With an optimizer, it also sets the optimizer's step count and the random state of this thread.
 TrainState state_of(const Metadata& metadata, const std::string& path, Optimizer* optimizer) {
   const auto number = [&](const char* key) { return number_in<uint64_t>(metadata, path, key); };
   if (optimizer) optimizer->set_steps(number_in<int64_t>(metadata, path, "optimizer_steps"));
@@ -139,7 +137,7 @@ std::vector<int64_t> Checkpoints::steps() const {
 }
 
 std::optional<SafetensorsFile> Checkpoints::newest_sound(const std::function<void(const std::string&)>& warn) const {
-  std::string fault;  // in the newest damaged file
+  std::string fault;  // the error of the newest damaged file
   std::vector<int64_t> listed = steps();
   for (std::vector<int64_t> all = listed; !all.empty();) {
     const int64_t step = all.back();

@@ -1,4 +1,4 @@
-// Moments, clipping and weight decay by role. The update rules are ops (ops/optimizers/).
+// Handles moments, clipping and weight decay by role.
 #include "models/training/optimizer.h"
 
 #include <algorithm>
@@ -37,7 +37,8 @@ Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& 
     each_match("decay_of", pattern, "trained parameter", parameters_, [&](size_t i) { states_[i].decay_factor = factor; });
 }
 
-// The rows of each matrix that the optimizer updates as one block: Muon does so with the linear maps of blocks. Such a matrix has no v.
+// The row counts of the matrices that the optimizer updates as full matrices, as Muon does with the linear maps of blocks. Such a parameter
+// has no v.
 std::vector<int64_t> Optimizer::matrices_in(const Parameter& p) const {
   bool by_matrices = false;
   with_options([&](const auto& options) { by_matrices = options.kByMatrices; });

@@ -1,4 +1,4 @@
-// An optimizer for a list of parameters. It updates all of them in one call. Hundreds of small kernels would take longer to launch than to
+// An optimizer for a list of parameters. It updates all parameters together: hundreds of small kernels would take longer to launch than to
 // run.
 //   Optimizer optimizer(model.parameters(), config);
 //   optimizer.step(lr);                  reads and clears every Parameter::grad
@@ -20,8 +20,8 @@
 
 namespace ricci {
 
-// Every optimizer. To add one, write its options, rates and update as an op (ops/optimizers/sgd.h and sgd.cu are the shortest), and append
-// its name here. Its keys, its names in checkpoints and the memory plan follow.
+// The list of optimizers. To add one, write its options, rates and update as an op (ops/optimizers/sgd.h and sgd.cu are the shortest), and
+// append its name here. Its keys, its names in checkpoints and its share of memory plans follow.
 using Optimizers = TypeList<AdamW, Adam, Sgd, Muon>;
 
 enum class OptimizerKind : uint8_t {};  // an index into the list
@@ -30,13 +30,13 @@ constexpr auto choices(OptimizerKind) {
 }
 template <class O> inline constexpr OptimizerKind optimizer_kind = static_cast<OptimizerKind>(Optimizers::number_of<O>());
 
-// Weight decay acts on matrices, and with decay_embeddings on tables. Biases and norm gains never decay.
+// Weight decay acts on matrices and, with decay_embeddings, also on embedding tables. Biases and norm gains never decay.
 struct OptimizerConfig {
   OptimizerKind kind = optimizer_kind<AdamW>;
   Optimizers::Configs options = {};
   double weight_decay = 0.1;
-  bool decay_embeddings = true;  // tokens and positions; with a tied head the output map as well
-  // Factors for the parameters that match a pattern of paths (parameter_groups.h). The last matching pattern is used.
+  bool decay_embeddings = true;  // token and position tables, and so the output map of a tied head
+  // Factors for the parameters that match a pattern of a path (parameter_groups.h). The last matching pattern is used.
   NamedNumbers lr_of = {}, decay_of = {};
 
   template <class O> O& settings() { return options.settings<O>(); }
@@ -64,33 +64,33 @@ inline void visit_fields(OptimizerConfig& c, const Fields& field) {
 
 class Optimizer final : public MemoryHolder {
  public:
-  // The parameters must outlive the optimizer. Moments start at zero, on the device of the values. A bf16 value without a master gets one
-  // with its current value; Model::place_for_training keeps the values before rounding instead. Error: a pattern has no match.
+  // The parameters must outlive the optimizer. Moments start at zero, on the device of the values. A bf16 parameter without a master gets
+  // one with its current value; Model::place_for_training keeps the unrounded values instead. Error: a pattern matches no parameter.
   Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& config);
 
-  // Updates the parameters that have a gradient, and clears the gradients. Errors: none has one; a parameter was moved, converted or
-  // reshaped after construction of the optimizer.
+  // Updates the parameters that have a gradient, and clears the gradients. Errors: no parameter has a gradient; a parameter was moved,
+  // converted or reshaped after the optimizer was constructed.
   void step(double learning_rate);
 
   // A step in two halves. begin_step() increments the step count and writes the rates to device memory; update() reads them there, so it
-  // can be recorded and launched again (cuda/device/graph.h). update() scales the gradients to a norm of at most `clip` (0 does not scale).
-  // If the norm or the loss is not finite, it only clears the gradients. Returns the norm before scaling; loss and norm are f64
+  // can be recorded and launched again (cuda/device/graph.h). update() scales the gradients to a norm of at most `clip` (0: no scaling). If
+  // the norm or the loss is not finite, it only clears the gradients. It returns the norm before scaling; the loss and the norm are f64
   // scalars on the device.
   void begin_step(double learning_rate);
   Tensor update(double clip, const Tensor& loss);
 
-  // Steps since the state was zero. They are part of the state. Adam's bias correction depends on them.
+  // The number of steps since the state was zero. It is part of the state: Adam's bias correction depends on it.
   int64_t steps() const { return steps_; }
-  void set_steps(int64_t steps);  // after loading a state; error: a negative value
+  void set_steps(int64_t steps);  // call it after loading a state; error: the value is negative
 
-  // f(name, tensor) for every tensor of the state, in the order of the parameters. The name is the parameter's path and .m, .v or
-  // .momentum, such as blocks.0.fc.weight.m. Elements can be overwritten. Error: a parameter has no path.
+  // Calls f(name, tensor) for every tensor of the state, in the order of the parameters. The name is the parameter's path followed by .m,
+  // .v or .momentum, such as blocks.0.fc.weight.m. f can overwrite the elements. Error: a parameter has no path.
   void each_state(const std::function<void(const std::string& name, const Tensor& tensor)>& f) const;
 
   void each_tensor(const Visit& visit) const override;
 
  private:
-  template <class F> void with_options(const F& f) const {  // f(options of the chosen optimizer)
+  template <class F> void with_options(const F& f) const {  // calls f(options of the chosen optimizer)
     Optimizers::call_for(config_.kind, [&]<class O>() { f(config_.settings<O>()); });
   }
   Device device() const { return parameters_.empty() ? Device::cpu : parameters_[0]->value.device(); }

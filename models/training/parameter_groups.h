@@ -1,4 +1,4 @@
-// Parameters by their paths: the patterns of freeze, lr_of and decay_of in a run file, and the groups of norms_every.
+// Selects parameters by their paths, for the patterns of freeze, lr_of and decay_of in a run file and for the groups of norms_every.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -16,8 +16,8 @@
 
 namespace ricci {
 
-// True if the pattern is the path or its start up to a dot, such as tok, blocks.0.fc or blocks.*.ln1. An asterisk matches one part between
-// dots.
+// True if the pattern is the path, or the start of the path up to a dot, such as tok, blocks.0.fc or blocks.*.ln1. An asterisk matches one
+// part between dots.
 inline bool fits_path(const std::string& pattern, const std::string& path) {
   for (size_t in_pattern = 0, in_path = 0; in_path <= path.size();) {
     const size_t end = std::min(pattern.find('.', in_pattern), pattern.size()), path_end = std::min(path.find('.', in_path), path.size());
@@ -30,7 +30,7 @@ inline bool fits_path(const std::string& pattern, const std::string& path) {
   return false;
 }
 
-// Every path, and every start of one up to a dot, to suggest the nearest to a mistyped pattern.
+// Returns every path, and every start of a path up to a dot. Errors suggest the one nearest to a mistyped pattern.
 inline std::vector<std::string> beginnings(const std::vector<Parameter*>& parameters) {
   std::set<std::string> all;
   for (const Parameter* p : parameters) {
@@ -40,8 +40,8 @@ inline std::vector<std::string> beginnings(const std::vector<Parameter*>& parame
   return {all.begin(), all.end()};
 }
 
-// Calls f(index) for each parameter that matches a pattern of the key. Error: none does; the message has the nearest pattern with a match.
-// `kind` describes the parameters in it.
+// Calls f(index) for each parameter that matches the pattern. Error: no parameter matches; the message suggests the nearest pattern that
+// does, and calls the parameters `kind`.
 template <class F>
 void each_match(const char* key, const std::string& pattern, const char* kind, const std::vector<Parameter*>& parameters, const F& f) {
   bool found = false;
@@ -54,16 +54,16 @@ void each_match(const char* key, const std::string& pattern, const char* kind, c
   if (!found) fail("{}: '{}' matches no {}{}", {key, shown, kind, nearest_note(shown, beginnings(parameters))});
 }
 
-// Parameters that training does not change, for example to fine-tune only the last blocks. Errors: as for each_match; no parameter is left
-// to train.
+// Marks parameters that training does not change, for example to fine-tune only the last blocks. Errors: as for each_match; no parameter is
+// left to train.
 inline void freeze_parameters(Model& model, const std::vector<std::string>& patterns) {
   const std::vector<Parameter*> all = model.parameters();
   for (const std::string& pattern : patterns) each_match("freeze", pattern, "parameter", all, [&](size_t i) { all[i]->frozen = true; });
   if (model.trained_parameters().empty()) fail("freeze: no parameter is left to train");
 }
 
-// The start of a path up to its last number, else its first name: blocks.3 for blocks.3.mixer.qkv.weight, stack.4.blocks.0 for
-// stack.4.blocks.0.fc.bias, and tok for tok.weight.
+// The start of a path up to its last number, or the first name if the path contains no number: blocks.3 for blocks.3.mixer.qkv.weight,
+// stack.4.blocks.0 for stack.4.blocks.0.fc.bias, and tok for tok.weight.
 inline std::string group_of(const std::string& path) {
   size_t end = path.find('.');
   for (size_t number = end; number < path.size();) {
@@ -75,7 +75,7 @@ inline std::string group_of(const std::string& path) {
   return path.substr(0, end);
 }
 
-// Appends the norm of a tensor of the parameters for each group, as NAME.GROUP. part: &Parameter::grad or &Parameter::unrounded.
+// Appends one norm for each group of parameters, as NAME.GROUP. `part` selects the tensor: &Parameter::grad or &Parameter::unrounded.
 template <class Part> void add_norms(const char* name, const std::vector<Parameter*>& parameters, Part part, NamedNumbers& norms) {
   std::map<std::string, std::vector<Tensor>> groups;
   for (const Parameter* p : parameters)

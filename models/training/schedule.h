@@ -1,5 +1,5 @@
-// The learning rate as a function of the step, counted from 0. It warms up while Adam's moments are means over few gradients. Its fall
-// stops the weights from jumping around the minimum.
+// The learning rate as a function of the step, counted from 0. The rate warms up while Adam's moments are means over few gradients. Its
+// fall stops the weights from jumping around the minimum.
 //   warm-up:       lr (step + 1) / (warmup + 1)                                                 step < warmup, all kinds
 //   constant:      lr
 //   linear:        lr + p (min_lr - lr),    cosine: min_lr + (lr - min_lr) (1 + cos(pi p)) / 2
@@ -24,7 +24,7 @@ struct Schedule {
   double lr = 1e-3, min_lr = 1e-4;
   int64_t warmup = 100;
   double decay_fraction = 0.2;
-  std::optional<int64_t> steps = {};  // last step; by default `steps` at the start of the run
+  std::optional<int64_t> steps = {};  // last step of the schedule; by default the key `steps` at the start of the run
 
   // True if the rate depends on the last step.
   bool ends() const { return kind == Kind::cosine || kind == Kind::linear || kind == Kind::wsd; }
@@ -55,7 +55,8 @@ struct Schedule {
 constexpr auto choices(Schedule::Kind) { return std::array{"cosine", "linear", "constant", "inverse_sqrt", "wsd"}; }
 
 inline void visit_fields(Schedule& c, const Fields& field) {
-  field("schedule", c.kind, "from lr to min_lr after the warm-up; constant stays at lr, wsd falls only at the end").decides();
+  field("schedule", c.kind, "how the rate falls from lr to min_lr after the warm-up; constant stays at lr, and wsd falls only at the end")
+      .decides();
   field("lr", c.lr, "highest learning rate").positive();
   const Fields falling = field.when(c.kind != Schedule::Kind::constant, "schedule: cosine, linear, inverse_sqrt, wsd");
   falling("min_lr", c.min_lr, "learning rate at the end of the schedule").at_least(0);
@@ -65,7 +66,7 @@ inline void visit_fields(Schedule& c, const Fields& field) {
       .may_change();
   field("warmup", c.warmup, "number of steps that raise the learning rate linearly to lr").at_least(0);
   const Fields wsd = field.when(c.kind == Schedule::Kind::wsd, "schedule: wsd");
-  wsd("decay_fraction", c.decay_fraction, "final fraction of the steps that lowers the learning rate").within({0, 1});
+  wsd("decay_fraction", c.decay_fraction, "fraction of the steps, at the end, that lower the learning rate").within({0, 1});
 }
 
 }  // namespace ricci

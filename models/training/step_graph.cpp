@@ -1,4 +1,3 @@
-// Overwrites the batches of the recorded step, and counts the steps until it is recorded.
 #include "models/training/step_graph.h"
 
 #include "core/dims.h"
@@ -10,7 +9,7 @@ namespace {
 
 void overwrite(const Tensor& fixed, const Tensor& next) {
   if (static_cast<bool>(fixed) != static_cast<bool>(next) || !(fixed.shape() == next.shape()))
-    fail("cuda_graph: the batch is {}, expected {} as before", {show(next.shape()), show(fixed.shape())});
+    fail("cuda_graph: the batch has shape {}, expected {} as before", {show(next.shape()), show(fixed.shape())});
   if (fixed) copy(fixed, next);
 }
 

@@ -9,8 +9,8 @@
 namespace ricci {
 namespace {
 
-// Takes a parameter's gradient, or zeros, as a tensor with unshared memory. The tape can give one tensor to two parameters, and their sums
-// would be added twice.
+// Takes a parameter's gradient, or zeros if it has none, as a tensor with unshared memory. The tape can give one tensor to two parameters,
+// and the ranks would then sum it twice.
 Tensor take_gradient(const Parameter& p, Dtype dtype) {
   if (!p.grad) return zeros(p.value.shape(), dtype, p.value.device());
   const Tensor gradient = convert(std::exchange(p.grad, {}), dtype);
@@ -24,7 +24,7 @@ Tensor take_gradient(const Parameter& p, Dtype dtype) {
 
 void sum_gradients(const std::vector<Parameter*>& parameters, const Tensor& loss, Dtype reduce_dtype, Ranks& ranks) {
   if (ranks.count() == 1) return;
-  std::vector<double> reached;  // for each parameter, by how many ranks
+  std::vector<double> reached;  // for each parameter, the number of ranks with a gradient
   for (const Parameter* p : parameters) reached.push_back(p->grad ? 1 : 0);
   reached = ranks.sum_numbers(reached);
   std::vector<Parameter*> summed;

@@ -1,6 +1,6 @@
 // Data parallelism: each rank computes its own micro-batches, and this sums the loss and the gradients over all ranks, with the same bits
-// on every rank. Each message waits for the slowest rank, so it is one sum. The gradients are summed in their own memory. Packing them into
-// one tensor took 5% of a step of GPT-2 124M on two ranks, and doubled the gradient memory.
+// on every rank. Each message waits for the slowest rank, so everything is summed in one call. The gradients are summed in their own
+// memory: packing them into one tensor took 5% of a step of GPT-2 124M on two ranks and doubled the gradient memory.
 #pragma once
 #include <vector>
 
@@ -9,8 +9,8 @@
 
 namespace ricci {
 
-// reduce_dtype: bf16 halves the bytes sent, but rounds each gradient to 8 bits before the sum; f32 keeps the dtype of each gradient. A
-// parameter without a gradient on every rank keeps none; a rank without one adds zeros to the others. One rank: does nothing.
+// bf16 as reduce_dtype halves the bytes sent, but rounds each gradient to 8 significant bits before the sum; f32 keeps the dtype of each
+// gradient. If no rank has a gradient for a parameter, it gets none; if only some ranks have one, the others add zeros.
 void sum_gradients(const std::vector<Parameter*>& parameters, const Tensor& loss, Dtype reduce_dtype, Ranks& ranks);
 
 }  // namespace ricci

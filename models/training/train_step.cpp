@@ -1,5 +1,5 @@
 // One training step: forward_backward() computes the gradient, run_unless() adds the sum over ranks, the clipping and the update. The loss
-// and the norm stay on the device until the end, so a GPU never waits. With cuda_graph the step is captured once and replayed (graph_).
+// and the norm stay on the device until the end, so a GPU never waits for the CPU.
 #include "models/training/train_step.h"
 
 #include <cmath>
@@ -26,8 +26,8 @@ std::vector<Batch> on_device(std::vector<Batch> batches, Device device) {
 
 }  // namespace
 
-// One tape per micro-batch limits the memory of activations. Gradients add up in Parameter::grad. Each loss is a mean over its tokens, so
-// its weight is its share of the step's tokens.
+// One tape per micro-batch limits the memory of activations. Gradients add up in Parameter::grad. The loss of a micro-batch is a mean over
+// its tokens, so its weight is its share of the step's tokens.
 Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batches, const std::vector<Tensor>& weights, RandomState random,
     const TapeOptions& options) {
   const Training training;
@@ -46,7 +46,7 @@ Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batc
 std::optional<StepResult> TrainStep::run_unless(
     bool (*stop)(), const std::vector<Batch>& micro_batches, int64_t step, double learning_rate) {
   for (const Parameter* p : parameters_)
-    if (p->grad) fail("train step: {} still has a gradient from an earlier backward", {p->path});
+    if (p->grad) fail("train step: {} still has a gradient from an earlier backward pass", {p->path});
   if (graph_ || ranks_.count() > 1) stop = nullptr;
   const RandomState before = random_state(), random = graph_ ? graph_->in_memory(random_state_at(step)) : random_state_at(step);
   if (graph_) optimizer_.begin_step(learning_rate);  // a captured step reads the rate from memory
@@ -81,7 +81,7 @@ TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const Tr
   graph_ = std::make_unique<StepGraph>(device);
 }
 
-// Every step has different random numbers. Dropout uses the streams from step * 2^32.
+// Every step uses different random numbers: dropout in it uses the streams from step * 2^32 on.
 RandomState TrainStep::random_state_at(int64_t step) const {
   return {options_.seed, static_cast<uint64_t>(step) << 32, static_cast<uint64_t>(options_.first_micro_batch)};
 }
@@ -113,7 +113,7 @@ void TrainStep::explain_nonfinite(const std::vector<Batch>& micro_batches, int64
   } catch (const Error& error) {
     found = error.what();
   }
-  ranks_.barrier();  // a search takes as long as its micro-batches
+  ranks_.barrier();  // waits without a limit: the ranks' searches take different times
   for (const std::string& each : ranks_.from_all(found))
     if (!each.empty()) fail("step {}: {}: {}", {step + 1, symptom, each});
   fail("step {}: {}", {step + 1, symptom});

@@ -15,12 +15,12 @@
 
 namespace ricci {
 
-// Adds the gradient of the step's loss, the weighted sum of the micro-batches' losses, to every Parameter::grad (f32 if there are f32
-// masters), and returns the loss, f64 [].
+// Adds the gradient of the step's loss, the weighted sum of the micro-batches' losses, to every Parameter::grad (f32 if the parameters have
+// f32 masters), and returns the loss, an f64 scalar.
 Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batches, const std::vector<Tensor>& weights, RandomState random,
     const TapeOptions& options = {});
 
-// The weight of each micro-batch, an f64 scalar on the device: its share of the step's scored tokens on all ranks. So the weighted losses
+// The weight of each micro-batch, an f64 scalar on the device: its share of the step's scored tokens on all ranks. The weighted losses then
 // add up to the mean over all tokens.
 std::vector<Tensor> weigh(const Model& model, const std::vector<Batch>& micro_batches, Device device, Ranks& ranks = Ranks::alone());
 
@@ -28,12 +28,12 @@ std::vector<Tensor> weigh(const Model& model, const std::vector<Batch>& micro_ba
 Range share_of(int64_t micro_batches, const Ranks& ranks);
 
 struct StepResult {
-  // Mean nats per scored target of all micro-batches, plus further losses of a model such as topdown's bag_weights. 0 if no target is
-  // scored.
+  // Mean nats per scored target of all micro-batches, plus further losses of the model, such as topdown's bag losses. It is 0 if no target
+  // is scored.
   double loss;
   double gradient_norm;  // before clipping
-  // If due, by group of parameters (group_of): grad_norm.GROUP before clipping, weight_norm.GROUP after the update. A group without a
-  // gradient has only the second.
+  // On steps with norms, two values per parameter group (group_of): grad_norm.GROUP before clipping and weight_norm.GROUP after the update.
+  // A group without a gradient has only weight_norm.GROUP.
   NamedNumbers norms = {};
 };
 
@@ -44,28 +44,28 @@ struct TrainStepOptions {
   int64_t first_micro_batch = 0;    // share_of().lo: the index in the step of run()'s first micro-batch
   Dtype reduce_dtype = Dtype::f32;  // for sum_gradients
   int64_t norms_every = 0;          // steps between StepResult::norms, or 0 for never
-  bool has_norms(int64_t step) const { return norms_every > 0 && (step + 1) % norms_every == 0; }  // steps count from 0
+  bool has_norms(int64_t step) const { return norms_every > 0 && (step + 1) % norms_every == 0; }  // steps are counted from 0
 };
 
 // Dropout in a sequence depends only on the seed, the step and the index of the sequence in the step. So every division of a step into
-// equal micro-batches has the same gradient up to rounding, and the same bits with batch_invariant. A bag loss is the
-// mean over the cells of its micro-batch, so with topdown's bag_weights this holds only for full windows with all targets scored.
+// equal micro-batches gives the same gradient up to rounding, and the same bits with batch_invariant. A bag loss is the mean over the cells
+// of its micro-batch, so with topdown's bag_weights this holds only for full windows with all targets scored.
 class TrainStep {
  public:
-  // With multiple ranks each makes one, and they call run() or explain_nonfinite() together. Errors: a graph is used with multiple ranks or
-  // norms.
+  // With multiple ranks, each rank makes a TrainStep, and all ranks call run() or explain_nonfinite() together. Error: a graph is used with
+  // multiple ranks or with norms.
   TrainStep(Model& model, Optimizer& optimizer, Device device, const TrainStepOptions& options, Ranks& ranks = Ranks::alone());
 
-  // Steps count from 0. The micro-batches can be on any device. If loss or norm is not finite, nothing is updated. Every rank has the same
-  // result. Errors: a parameter still has a gradient; as for StepGraph::run.
+  // Steps are counted from 0. The micro-batches can be on any device. If the loss or the norm is not finite, nothing is updated. Every rank
+  // returns the same result. Errors: a parameter still has a gradient; as for StepGraph::run.
   StepResult run(const std::vector<Batch>& micro_batches, int64_t step, double learning_rate) {
     return *run_unless(nullptr, micro_batches, step, learning_rate);
   }
-  // Returns nullopt, and changes nothing, if stop() returns true before the update. A graph or a step with multiple ranks never calls it.
+  // Returns nullopt, and changes nothing, if stop() returns true before the update. With a graph or multiple ranks, stop() is never called.
   std::optional<StepResult> run_unless(bool (*stop)(), const std::vector<Batch>& micro_batches, int64_t step, double learning_rate);
 
-  // Call it if a result was not finite: runs the step again, checks every op's result, and throws an error that names the op of the first
-  // NaN or infinity. Messages count steps from 1, the argument counts from 0.
+  // Call it if a result was not finite. It runs the step again, checks every op's result, and throws an error that names the op of the
+  // first NaN or infinity. Messages count steps from 1.
   [[noreturn]] void explain_nonfinite(const std::vector<Batch>& micro_batches, int64_t step, double loss) const;
 
   int64_t graph_bytes() const { return graph_ ? graph_->bytes() : 0; }  // StepGraph::bytes

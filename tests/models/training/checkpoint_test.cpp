@@ -139,7 +139,7 @@ TEST_CASE("checkpoint: errors name the tensor") {
     for (const std::string& wrong : {text + "x", std::string(), std::string("18446744073709551616e999")}) {
       metadata[key] = wrong;
       save_safetensors(path, tensors, metadata);
-      CHECK(load_into(other) == format_message("{}: in the metadata {} is '{}', expected a number", {path, key, wrong}));
+      CHECK(load_into(other) == format_message("{}: metadata: {} is '{}', expected a number", {path, key, wrong}));
     }
     metadata.erase(key);
     save_safetensors(path, tensors, metadata);

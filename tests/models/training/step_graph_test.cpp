@@ -178,12 +178,12 @@ TEST_CASE("step graph: messages") {
   CHECK(message_of([&] {
     step.run({micro_batches[0], micro_batches[0]}, 1, 1e-3);
   }) == "cuda_graph: there are 2 batches, expected 1 as before");
-  CHECK(message_of([&] { step.run(wider, 1, 1e-3); }) == "cuda_graph: the batch is [3 7], expected [2 7] as before");
+  CHECK(message_of([&] { step.run(wider, 1, 1e-3); }) == "cuda_graph: the batch has shape [3 7], expected [2 7] as before");
   CHECK(message_of([&] { TrainStep(trainer.model, trainer.optimizer, Device::cpu, step_options(config)); }) ==
         "graph: the cpu has no graphs");
   forward_backward(trainer.model, micro_batches);
   CHECK(message_of([&] { step.run(micro_batches, 1, 1e-3); }) ==
-        "train step: " + trainer.model.parameters()[0]->path + " still has a gradient from an earlier backward");
+        "train step: " + trainer.model.parameters()[0]->path + " still has a gradient from an earlier backward pass");
 }
 
 TEST_CASE("step graph: devices in a run file") {
