@@ -1,4 +1,3 @@
-// Evaluation in batches, with the same sums for any number of ranks.
 #include "models/inference/evaluation.h"
 
 #include <algorithm>
@@ -29,17 +28,18 @@ template <class F> void each_prediction(const Tensor& logits, const Tensor& targ
     if (const int64_t target = host.data<int64_t>()[r]; target != -1) f(r, target, predicted.data<int64_t>()[r]);
 }
 
-// Exact: counts are below 2^53.
+// The conversion is exact: counts are below 2^53.
 int64_t whole(double count) { return static_cast<int64_t>(count); }
 
 // Calls nats_of(batch) for the mean nats of each batch of this rank; returns the mean over all scored targets, and their count. Each value
-// comes from one rank, and every rank adds the values in batch order, so the bits do not depend on the ranks.
+// comes from one rank, and every rank adds the values in batch order, so the bits do not depend on the number of ranks.
 template <class NatsOf>
 Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks, bool (*stop)(),
     const NatsOf& nats_of) {
   const NoTape unrecorded;
   const Training off(false);
-  std::vector<double> numbers(static_cast<size_t>(3 * count + 1));  // nats, tokens and targets of each batch; then the stopped ranks
+  // The nats, tokens and targets of each batch, then the number of stopped ranks.
+  std::vector<double> numbers(static_cast<size_t>(3 * count + 1));
   const bool is_finished = finish_unless(stop, [&] {
     for (int64_t i = ranks.rank(); i < count; i += ranks.count()) {
       const Batch one = batch(i);
@@ -48,7 +48,7 @@ Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, cons
       of_batch[0] = nats_of(one) * of_batch[1];
       of_batch[2] = static_cast<double>(one.scored);
       if (after_batch) after_batch(i + 1);
-      check_stop();  // a GPU's batch calls no parallel_for
+      check_stop();  // needed on a GPU: no parallel_for runs there
     }
   });
   numbers.back() = is_finished ? 0 : 1;
@@ -93,7 +93,7 @@ void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
   if (logits.rank() != 3 || !(targets == Shape{logits[0], logits[1]}))
     fail("predictions: logits are {} and targets {}, expected [batch context vocabulary] and [batch context]",
         {show(logits), show(targets)});
-  std::vector<bool> right(static_cast<size_t>(targets[0]), true);  // all targets of the sequence
+  std::vector<bool> right(static_cast<size_t>(targets[0]), true);  // true if all targets of the sequence are predicted
   each_prediction(logits_bcv, targets_bc, [&](int64_t row, int64_t target, int64_t prediction) {
     ++tokens;
     tokens_right += prediction == target;
@@ -202,7 +202,7 @@ Tensor class_probabilities(const Model& model, const Batch& batch) {
 
 std::vector<double> token_nats(const Model& model, const Batch& batch) {
   if (!model.config().traits().writes_text())
-    fail("token nats: model.family: {} gives no probability of the next token", {name_of(model.config().family)});
+    fail("token nats: a {} model gives no probability of the next token", {name_of(model.config().family)});
   check_targets(batch);
   const NoTape unrecorded;
   const Training off(false);

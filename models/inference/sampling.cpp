@@ -1,4 +1,3 @@
-// Sampling from the logits of a position, and the loop that reads, samples and appends.
 #include "models/inference/sampling.h"
 
 #include <algorithm>
@@ -23,8 +22,8 @@ struct Candidate {
   double logit;
 };
 
-// The tokens that can be sampled, most probable first, equal ones in id order. Only the tokens that at() asks for are sorted. Most samples
-// are among the first, and sorting a full vocabulary takes longer than a small model.
+// The tokens that can be sampled, most probable first; on a tie, in id order. Only the tokens that at() asks for are sorted: most samples
+// are among the first, and sorting a full vocabulary takes longer than running a small model.
 class Ranking {
  public:
   Ranking(std::span<const double> logits_v, const Sampling& s) : temperature_(s.temperature) {
@@ -47,7 +46,7 @@ class Ranking {
   }
   double weight(const Candidate& c) const {
     return c.logit == max_ ? 1 : std::exp((c.logit - max_) / temperature_);
-  }  // relative to the most probable
+  }  // relative to the most probable token
   double total_weight() const {
     return std::accumulate(all_.begin(), all_.end(), 0.0, [this](double sum, const Candidate& c) { return sum + weight(c); });
   }
@@ -67,7 +66,7 @@ class Ranking {
   double max_, temperature_;
 };
 
-using Texts = std::vector<std::vector<int64_t>>;  // all of one length
+using Texts = std::vector<std::vector<int64_t>>;  // all of the same length
 
 // The last `count` ids of every text.
 Tensor last_ids(const Texts& texts_s, int64_t count, Device device) {
@@ -153,7 +152,7 @@ void Continuation::draw(int64_t count, const UseOfToken& use) {
     const size_t vocab = static_cast<size_t>(logits_sv.size()) / texts_s_.size(),
                  drawable = sampling_.vocab > 0 ? std::min(vocab, static_cast<size_t>(sampling_.vocab)) : vocab;
     for (size_t s = 0; s < texts_s_.size(); ++s) {
-      // All texts of a batch have one length: finished texts are continued and their tokens ignored.
+      // All texts of a batch have the same length, so finished texts are continued and their tokens are ignored.
       const std::span<const double> logits_v(logits_sv.data<double>() + s * vocab, vocab);
       texts_s_[s].push_back(draw_token(logits_v.first(drawable), sampling_, static_cast<uint64_t>(drawn_), s));
       if (unfinished_s[s] && !use(static_cast<int64_t>(s), texts_s_[s].back(), logits_v)) {

@@ -1,5 +1,5 @@
-// Samples the next token from logits, and writes texts token by token with a key/value cache. A random value is a function of seed, sample
-// and index, so every text is reproducible.
+// Samples the next token from logits, and writes texts token by token with a key/value cache. A random value is a function of the seed, the
+// sample and the index, so every text is reproducible.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,8 @@
 
 namespace ricci {
 
-// Applied in the order of Hugging Face transformers: temperature, top_k, top_p, min_p, each to the tokens that the previous one left.
+// The options are applied in the order of Hugging Face transformers: temperature, top_k, top_p, min_p, each to the tokens that the previous
+// one left.
 struct Sampling {
   double temperature = 1;  // 0 chooses the most probable token
   int64_t top_k = 0;       // only the k most probable tokens, with all ties of the last; 0 keeps all
@@ -35,24 +36,24 @@ inline void visit_fields(Sampling& c, const Fields& field) {
   field("seed", c.seed, "random seed");
 }
 
-// Errors: temperature or top_k is below 0, top_p is outside (0, 1], min_p is outside [0, 1].
+// Errors: temperature or top_k is below 0; top_p is outside (0, 1]; min_p is outside [0, 1].
 void check(const Sampling& sampling);
 
-// Samples a token from the logits of one position. index: the position in the sample's sequence of random values. Error: all logits are
+// Samples a token from the logits of one position. `index` is the position in the sample's sequence of random values. Error: all logits are
 // NaN.
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample = 0);
 
-// log p(token) by the model: without temperature, top_k, top_p and min_p.
+// Returns log p(token) by the model, without temperature, top_k, top_p and min_p.
 double log_probability(std::span<const double> logits_v, int64_t token);
 
-// Continues `prompt` by `count` tokens. Each is given to `use` immediately, until use returns false. When the context is full, its later
-// half is read again and generation continues. (Dropping one token at a time would need a full forward per token.) `context` is the largest
-// number of tokens that a sampled token depends on; 0 means the model's context. Nothing is recorded, dropout is off. Errors: the prompt is
-// empty; the context is below 0 or longer than the model's.
+// Continues `prompt` by `count` tokens. Each token is passed to `use` immediately, until `use` returns false. When the context is full, its
+// later half is read again and generation continues. (Dropping one token at a time would need a full forward pass per token.) `context` is
+// the largest number of tokens that a sampled token depends on; 0 means the model's context. Nothing is recorded, and dropout is off.
+// Errors: the prompt is empty; the context is below 0 or longer than the model's.
 void generate(const Model& model, std::span<const int64_t> prompt, int64_t count, const Sampling& sampling, Device device,
     const std::function<bool(int64_t token)>& use, int64_t context = 0);
 
-// Receives a sampled token and its logits. Returns false if its text ends here.
+// Receives a sampled token and the logits of its position. Returns false if the text ends here.
 using UseOfToken = std::function<bool(int64_t sample, int64_t token, std::span<const double> logits_v)>;
 
 // One or more texts with a common prompt, continued in turns as in a chat: append ids to all of them, then sample for each. The key/value
@@ -65,8 +66,8 @@ class Continuation {
 
   // Appends the ids to every text. The model reads them in the next draw().
   void append(std::span<const int64_t> ids);
-  // Samples `count` ids for every text, or until `use` has returned false for all of them, and appends them to the texts. Error: nothing
-  // was appended yet.
+  // Samples ids for every text and appends them: `count` ids, or fewer once `use` has returned false for all texts. Error: the texts are
+  // empty.
   void draw(int64_t count, const UseOfToken& use);
 
  private:
@@ -77,8 +78,8 @@ class Continuation {
   std::vector<std::vector<int64_t>> texts_s_;  // all of one length
   std::unique_ptr<DecodingState> state_;
   int64_t read_ = 0;    // positions in the state
-  int64_t unread_ = 0;  // the last ids of every text, not yet in the state
-  int64_t drawn_ = 0;   // tokens sampled so far: the index of the next
+  int64_t unread_ = 0;  // number of last ids of every text that are not yet in the state
+  int64_t drawn_ = 0;   // number of tokens sampled so far: the index of the next
 };
 
 }  // namespace ricci

@@ -190,7 +190,7 @@ TEST_CASE("token nats: errors") {
   const Model model = model_of(family_of<Decoder>, 8), coarse = model_of(family_of<Coarse>, 8);
   CHECK(message_of([&] {
     token_nats(coarse, {eight(text(8)), eight(text(8))});
-  }) == "token nats: model.family: coarse gives no probability of the next token");
+  }) == "token nats: a coarse model gives no probability of the next token");
   CHECK(message_of([&] {
     token_nats(model, {ids_of({0, 4}, {1, 2}, Device::cpu), ids_of({1, 19}, {1, 2}, Device::cpu)});
   }) == "token nats: a target is 19, expected -1 .. 18");
