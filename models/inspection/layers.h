@@ -13,11 +13,11 @@
 
 namespace ricci {
 
-// Refers to the model.
+// It refers to the model, so the model must outlive it.
 struct MixingLayer {
   std::string kind;             // "attention"; "aggregation" (tokens attend to coarser cells); "join" (cells use coarser cells)
   std::string mixer{};          // the mixer's name, for an attention layer
-  int64_t tokens = 1;           // per query cell
+  int64_t tokens = 1;           // tokens per query cell
   int64_t block = 0;            // index in its stack
   const void* layer = nullptr;  // as in Watch::attend
   const void* stack = nullptr;  // as in Watch::take_output
@@ -28,7 +28,7 @@ struct MixingLayer {
   std::vector<Heads> heads{};  // empty if this is not an attention layer
   Join join{};
   std::function<Forms()> forms = [] { return Forms(); };
-  // {q, p} for token embeddings if the scores come from a metric, or empty.
+  // Returns {q, p} for token embeddings; empty unless the scores come from a metric.
   std::function<std::array<Tensor, 2>(const Tensor& x_bcd)> metric_maps{};
 };
 
@@ -67,7 +67,7 @@ inline void look_at(std::vector<MixingLayer>& all, int64_t tokens, const Join& j
   all.push_back({.kind = "join", .tokens = tokens, .join = join});
 }
 
-// In the order of each_attention.
+// The layers in the order of each_attention.
 template <class Shell> std::vector<MixingLayer> layers_of(Shell& shell) {
   std::vector<MixingLayer> all;
   shell.each_attention([&](int64_t tokens, const auto& layer) { look_at(all, tokens, layer); });

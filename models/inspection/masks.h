@@ -1,4 +1,4 @@
-// The masks of a model: the visible keys of each query.
+// The attention masks of a model.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,11 +16,11 @@ struct Mask {
   struct Row {
     int64_t first = 0, end = 0;  // the query attends to the keys first .. end - 1
   };
-  std::vector<Row> rows;  // per query
+  std::vector<Row> rows;  // one per query
   int64_t keys = 0;
 };
 
-// The masks for a text of this length: one per kind of layer, and one per group of heads in an attention layer. Error: a mixer has no
+// The masks for a text of `tokens` tokens: one per kind of layer, and one per group of heads in an attention layer. Error: a mixer has no
 // attention.
 std::vector<Mask> masks(const Model& model, int64_t tokens);
 

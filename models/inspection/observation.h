@@ -1,5 +1,5 @@
 // Shows a model at work. A text passes through the model as usual, while a Watch computes tables that the ops never store, such as
-// attention weights. Tests compare the tables with the ops.
+// attention weights.
 #pragma once
 #include <map>
 #include <vector>
@@ -23,7 +23,7 @@ struct Observation {
 
 class Observing : public Watch {
  public:
-  std::map<const void*, Observation> seen;  // per layer
+  std::map<const void*, Observation> seen;  // one per layer
 
   Tensor attend(const void* layer, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
       const AttentionOptions& options) override;
@@ -34,7 +34,7 @@ class Observing : public Watch {
   void add_heads(const void* layer, const Tensor& table_bncC, int64_t key_scale);
 };
 
-// One for each of Model::layers except joins, without dropout.
+// One Observation for each of Model::layers except joins, without dropout.
 std::vector<Observation> observe(const Model& model, const Batch& batch);
 
 }  // namespace ricci

@@ -7,7 +7,7 @@
 
 namespace ricci {
 
-// The output of every stack, one vector per complete cell, without stacks for cells longer than the text.
+// The output of a stack: one vector per complete cell. Stacks for cells longer than the text are omitted.
 struct Representation {
   int64_t tokens = 1;  // per cell
   Tensor h_bmd;

@@ -1,5 +1,5 @@
 // Eigenvalues in three steps: Householder reflections make the matrix tridiagonal, the number of negative pivots is the number of
-// eigenvalues below a shift, and bisection finds each (Golub and Van Loan, Matrix Computations, 8.3 and 8.4).
+// eigenvalues below a shift, and bisection finds each eigenvalue (Golub and Van Loan, Matrix Computations, 8.3 and 8.4).
 #include "models/inspection/spectrum.h"
 
 #include <algorithm>
@@ -25,15 +25,15 @@ void check_matrix(const char* op, const Tensor& m_kk) {
     if (!std::isfinite(m_kk.data<double>()[i])) fail("{}: element {} is not finite", {op, i});
 }
 
-// a <- H a H on the rows and columns below `column`, where H = 1 - tau v v^T leaves one nonzero element in the column below the diagonal.
-// Returns that element.
+// Applies a <- H a H to the rows and columns below `column`, where H = 1 - tau v v^T leaves one nonzero element in the column below the
+// diagonal. Returns that element.
 double reflect(std::vector<double>& a, int64_t k, int64_t column) {
   const int64_t first = column + 1;
   const auto row = [&](int64_t i) { return a.data() + i * k; };
   double norm = 0;
   for (int64_t i = first; i < k; ++i) norm = std::hypot(norm, row(i)[column]);
   const double head = row(first)[column], alpha = head > 0 ? -norm : norm;
-  if (norm == std::abs(head)) return head;  // the others are zero already
+  if (norm == std::abs(head)) return head;  // the other elements are already zero
   std::vector<double> reflection(static_cast<size_t>(k)), change(static_cast<size_t>(k));
   double *const v = reflection.data(), *const w = change.data();
   for (int64_t i = first; i < k; ++i) v[i] = (row(i)[column] - (i == first ? alpha : 0)) / (head - alpha);
@@ -69,7 +69,7 @@ Tridiagonal tridiagonal(const Tensor& m_kk) {
   return t;
 }
 
-// The number of eigenvalues below x is the number of negative pivots of T - x.
+// Counts the negative pivots of T - x, one for each eigenvalue below x.
 size_t count_below(const Tridiagonal& t, double x, double smallest) {
   size_t count = 0;
   double pivot = 1;
@@ -88,7 +88,7 @@ std::vector<double> eigenvalues(const Tensor& m_kk) {
   check_matrix("eigenvalues", m_kk);
   const Tridiagonal t = tridiagonal(m_kk);
   const size_t k = t.diagonal.size();
-  double bound = 0;  // Gershgorin's
+  double bound = 0;  // Gershgorin's bound
   for (size_t i = 0; i < k; ++i)
     bound = std::max(bound, std::abs(t.diagonal[i]) + (i ? std::abs(t.below[i - 1]) : 0) + (i + 1 < k ? std::abs(t.below[i]) : 0));
   if (bound == 0) return std::vector<double>(k);

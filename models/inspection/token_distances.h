@@ -1,4 +1,4 @@
-// Distances between tokens, for a mixer with scores from a metric.
+// Distances between tokens.
 #pragma once
 #include "models/inspection/layers.h"
 #include "models/model.h"

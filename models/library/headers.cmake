@@ -21,7 +21,7 @@ while(waiting)
   if(EXISTS ${TO}/ricci/${as})
     file(READ ${TO}/ricci/${as} before)
   endif()
-  if(NOT text STREQUAL before)  # keeps the time of unchanged headers: nothing else is compiled again
+  if(NOT text STREQUAL before)  # keeps the times of unchanged headers, so nothing is compiled again for them
     file(WRITE ${TO}/ricci/${as} "${text}")
   endif()
 endwhile()

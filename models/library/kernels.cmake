@@ -1,5 +1,5 @@
-# ricci_enable_cuda(): enables the language CUDA if ricci was built for GPUs. Call it after find_package(ricci) or
-# add_subdirectory(), outside functions, in the folder of the targets with kernels or in a parent folder.
+# ricci_enable_cuda(): enables the CUDA language if ricci was built for GPUs. Call it after find_package(ricci) or add_subdirectory(),
+# outside functions, in the folder of the targets with kernels or in a parent folder.
 macro(ricci_enable_cuda)
   get_target_property(RICCI_HAS_CUDA ricci::ricci RICCI_HAS_CUDA)
   if(RICCI_HAS_CUDA)
@@ -8,11 +8,12 @@ macro(ricci_enable_cuda)
 endmacro()
 
 # ricci_add_kernels(TARGET FILE.cu ...): adds your files with kernels to TARGET, a target that links ricci::ricci. The C++ compiler compiles
-# each file for the CPU and the emulator. If ricci was built for GPUs, nvcc compiles it again for its kernels (cuda/seam.h), so the
-# project has to call ricci_enable_cuda() first. The target properties RICCI_HAS_CUDA and RICCI_CUDA_ARCHITECTURES name the GPUs.
+# each file for the CPU and the emulator. If ricci was built for GPUs, nvcc compiles it again for its kernels (cuda/seam.h), so the project
+# has to call ricci_enable_cuda() first. The target properties RICCI_HAS_CUDA and RICCI_CUDA_ARCHITECTURES describe the GPUs that ricci was
+# built for.
 function(ricci_add_kernels target)
   if(NOT TARGET ricci::ricci)
-    message(FATAL_ERROR "ricci_add_kernels: no target ricci::ricci: call find_package(ricci) first, here or in a parent folder")
+    message(FATAL_ERROR "ricci_add_kernels: ricci::ricci does not exist; call find_package(ricci) first, here or in a parent folder")
   endif()
   get_target_property(has_cuda ricci::ricci RICCI_HAS_CUDA)
   if(has_cuda AND NOT CMAKE_CUDA_COMPILER_LOADED)
@@ -22,14 +23,14 @@ function(ricci_add_kernels target)
   foreach(file IN LISTS ARGN)
     cmake_path(ABSOLUTE_PATH file NORMALIZE)
     if(NOT EXISTS ${file})
-      message(FATAL_ERROR "ricci_add_kernels: no file ${file}")
+      message(FATAL_ERROR "ricci_add_kernels: the file ${file} does not exist")
     endif()
     cmake_path(GET file STEM LAST_ONLY name)
     string(SHA1 hash ${file})  # distinguishes files of the same name
     string(SUBSTRING ${hash} 0 8 hash)
     set(whole ${CMAKE_CURRENT_BINARY_DIR}/${target}-kernels/${name}-${hash}.cpp)
     file(CONFIGURE OUTPUT ${whole} CONTENT "#include \"${file}\"\n")
-    # The options of ricci's ops: loops become vectors, and NaN stays NaN.
+    # The options of ricci's ops: loops are vectorized, and NaN stays NaN.
     set_source_files_properties(${whole} PROPERTIES COMPILE_OPTIONS "-fno-math-errno;-fno-trapping-math;-fopenmp-simd")
     target_sources(${target} PRIVATE ${whole})
     list(APPEND files ${file})
@@ -39,7 +40,7 @@ function(ricci_add_kernels target)
   endif()
 endfunction()
 
-# Compiles the files with nvcc into a separate object library. Later files of a target are added to the same library.
+# Compiles the files with nvcc into a separate object library.
 function(ricci_compile_for_gpus target)
   if(TARGET ${target}-kernels)
     target_sources(${target}-kernels PRIVATE ${ARGN})

@@ -1,4 +1,4 @@
-// A plan takes two steps in a dry run and notes every memory request. The first step allocates what later steps reuse.
+// Takes two training steps in a dry run and notes every memory request.
 #include "models/planning/plan.h"
 
 #include <unistd.h>
@@ -23,10 +23,9 @@
 namespace ricci {
 namespace {
 
-// The device of a dry run.
 Device dry_device(const StepShape& shape) { return shape.device == Device::cpu ? Device::cpu : Device::cuda_emulated; }
 
-// The last rank has the most micro-batches. In a dry run it sends nothing.
+// The last rank: no rank has more micro-batches. In a dry run it sends nothing.
 class LastRank final : public Ranks {
  public:
   explicit LastRank(int64_t count) {
@@ -75,7 +74,8 @@ struct Setup {
   }
 };
 
-// Notes the peaks. Gradients, activations and buffers are included only after begin_steps(). Until then new parameters have no holder.
+// Notes the peaks of memory. Gradients, activations and buffers are included only after begin_steps(). Until then new parameters have no
+// holder.
 class PeakNotes {
  public:
   PeakNotes(Device device, StepMemory& memory, bool by_use = true)
@@ -108,7 +108,7 @@ class PeakNotes {
   StepMemory& memory_;
 };
 
-// The memory block of a recorded step (cuda/device/graph.h): the tensors that the step makes and releases.
+// The memory block of a recorded step (cuda/device/graph.h): it contains the tensors that the step makes and releases.
 class RecordedBlock {
  public:
   void operator()(const void* block, int64_t bytes) {
@@ -191,7 +191,7 @@ Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   Setup training(config, optimizer, shape, device);
   plan.parameters = training.trained_numbers();
   notes.begin_steps();
-  training.step(0);  // allocates what later steps reuse
+  training.step(0);  // allocates memory that later steps reuse
   const trace::Counter counter;
   is_recording = true;
   training.step(1);
@@ -221,7 +221,7 @@ void print_tape(const ModelConfig& config, const StepShape& shape, std::FILE* fi
 bool fits(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes) {
   try {
     return plan_step(model, optimizer, shape, false).process <= bytes;
-  } catch (const Error&) {  // a dry run uses addresses, limited by `ulimit -v`
+  } catch (const Error&) {  // a dry run uses addresses, and `ulimit -v` limits them
     return false;
   }
 }

@@ -17,8 +17,8 @@
 
 namespace ricci {
 
-// Bytes that training on the CPU holds in addition to tensors: code and libraries, measured once in this process, and an allowance for
-// threads, files and matrix products. The value differs by some pages between runs.
+// The bytes that training on the CPU holds in addition to tensors: code and libraries, measured once in this process, and an allowance for
+// threads, files and matrix products. The value differs by a few pages between runs.
 int64_t program_bytes();
 
 struct StepShape {
@@ -33,43 +33,44 @@ struct StepShape {
 };
 
 struct StepMemory {
-  int64_t parameters = 0;  // trained elements
+  int64_t parameters = 0;  // number of trained elements
   int64_t peak = 0;        // most bytes of tensors at any time
-  HeldBytes at_peak{};     // by purpose; `other` is values between ops and kernel buffers
+  HeldBytes at_peak{};     // by purpose; `other` means values between ops, and kernel buffers
   int64_t gradients = 0;   // most bytes of gradients at any time in a step
   int64_t working = 0;     // most bytes of activations and `other` at any time, not always at the peak
 };
 
 struct Plan : StepMemory {
-  // On the CPU: the most memory of the process in a step, including freed blocks kept for tensors of the same size and the threads' buffers
-  // (core/memory/scratch.h). On a GPU: the peak plus the block of a recorded step. The driver's pool keeps the memory of earlier steps.
+  // On the CPU: the most memory of the process in a step, including freed blocks kept for tensors of the same size, and the threads'
+  // buffers (core/memory/scratch.h). On a GPU: the peak plus the block of a recorded step (the driver's pool keeps the memory of earlier
+  // steps).
   int64_t process = 0;
-  int64_t recorded = 0;  // bytes of that block (Graph::bytes)
+  int64_t recorded = 0;  // bytes of the recorded step's block (Graph::bytes)
   int64_t summed = 0;    // bytes of gradients summed over ranks; 0 for one rank
 
   struct Kept {
     std::string op, place;  // "linear", "models/layers/block.h:31"
     int64_t count = 0, bytes = 0;
   };
-  std::vector<Kept> kept;  // by the ops of the tape, in order, after the forward of a micro-batch; the first op includes shared memory
+  std::vector<Kept> kept;  // by the ops of the tape, in order, after the forward pass of a micro-batch; the first op includes shared memory
 
   std::map<std::string, trace::Work> work;  // by op, for one step
-  double flops() const;                     // products and attention
+  double flops() const;                     // for products and attention
   double bytes() const;                     // read and written by ops
 };
 
-// With multiple ranks the plan is for a rank with the most micro-batches; nothing is communicated. Without by_use it lacks at_peak,
-// gradients, working and kept. They look at all tensors at each request, in time quadratic in the layers. Errors: as for Model, Optimizer
-// and TrainStep; the context is longer than the model's; there are fewer micro-batches than ranks.
+// With multiple ranks, the plan is for a rank with the most micro-batches; nothing is communicated. Without by_use, the plan lacks at_peak,
+// gradients, working and kept: these need a look at all tensors at each memory request, and so time quadratic in the number of layers.
+// Errors: as for Model, Optimizer and TrainStep; the context is longer than the model's; there are fewer micro-batches than ranks.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, bool by_use = true);
 
-// Prints the tape after the forward of one micro-batch, from a dry run. Errors: as for plan_step.
+// Prints the tape after the forward pass of one micro-batch, from a dry run. Errors: as for plan_step.
 void print_tape(const ModelConfig& model, const StepShape& shape, std::FILE* file);
 
 // True if Plan::process is at most `bytes` and the dry run finds enough addresses.
 bool fits(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, int64_t bytes);
 
-// The most sequences in a micro-batch that fit into `bytes`; 0 if not even one fits.
+// The largest number of sequences in a micro-batch that fit into `bytes`; 0 if not even one fits.
 int64_t most_sequences(const ModelConfig& model, const OptimizerConfig& optimizer, StepShape shape, int64_t bytes);
 
 }  // namespace ricci
