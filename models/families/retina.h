@@ -1,7 +1,7 @@
 // family: retina (Subramanian et al. 2020, section 3.4). A decoder with attention heads divided among scales: they attend to near tokens
 // individually and to far tokens through cheaper cells. A window per scale limits how far its heads attend. T is a stack of such blocks,
 // and x is the input of a block's attention.
-//   q = Wq x,   of a head of scale s  k = Wk D(x, s),  v = Wv D(x, s)  (its rows),   D(x, 1) = x;      logits = T(embed(ids)) W_vocab^T
+//   q = Wq x,   of a head of scale s  k = Wk D(x, s),  v = Wv D(x, s)  (the head's rows),   D(x, 1) = x;   logits = T(embed(ids)) W_vocab^T
 #pragma once
 #include <algorithm>
 #include <string>

@@ -99,7 +99,7 @@ struct TopDown {
     for (const Scale& scale : scales) state.scales.push_back({.stack = scale.stack.make_state(batch, dtype, device)});
     return state;
   }
-  // A coarse scale runs only when tokens complete one of its cells; State::up keeps its output for the finer scale.
+  // A coarse scale runs only when tokens complete one of its cells; ScaleState::up keeps its output for the finer scale.
   Tensor advance(const Tensor& e_bcd, State& state) const {
     Tensor h_bmd;
     for (size_t i = scales.size(); i-- > 0;) {

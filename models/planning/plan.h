@@ -49,10 +49,11 @@ struct Plan : StepMemory {
   int64_t summed = 0;    // bytes of gradients summed over ranks; 0 for one rank
 
   struct Kept {
-    std::string op, place;  // "linear", "models/layers/block.h:31"
+    std::string op, place;  // such as "linear", "models/layers/block.h:31"
     int64_t count = 0, bytes = 0;
   };
-  std::vector<Kept> kept;  // by the ops of the tape, in order, after the forward pass of a micro-batch; the first op includes shared memory
+  // The memory that the ops of the tape keep after the forward pass of a micro-batch, in order. The first op includes shared memory.
+  std::vector<Kept> kept;
 
   std::map<std::string, trace::Work> work;  // by op, for one step
   double flops() const;                     // for products and attention

@@ -75,7 +75,7 @@ struct Downsample {
 // The shift of the upsampled sequence, in rows.
 enum class Shift : uint8_t {
   tight,  // ratio - 1: a position uses the coarse cell that it completes
-  block,  // ratio: a position uses it one cell of the finer scale later
+  block,  // ratio: a coarse cell is used one finer cell later
 };
 constexpr auto choices(Shift) { return std::array{"tight", "block"}; }
 

@@ -42,7 +42,8 @@ struct TrainState {
 inline constexpr int64_t kMaxSteps = int64_t{1} << 31;         // token counts then fit into 64 bits
 inline constexpr const char* kOptimizerPrefix = "optimizer.";  // names with this prefix are not parameters
 
-// Saves the arguments, with the random state of this thread and the metadata in `more`. Errors: as for save_safetensors.
+// Saves the model, the optimizer and the state, with the random state of this thread and the metadata in `more`. Errors: as for
+// save_safetensors.
 void save_checkpoint(const std::string& path, Model& model, Optimizer& optimizer, const TrainState& state, const Metadata& more = {});
 
 // Loads a checkpoint into the model and the optimizer, and sets the random state of this thread. Errors name the file and the wrong tensor.

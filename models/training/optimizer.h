@@ -36,12 +36,12 @@ struct OptimizerConfig {
   Optimizers::Configs options = {};
   double weight_decay = 0.1;
   bool decay_embeddings = true;  // token and position tables, and so the output map of a tied head
-  // Factors for the parameters that match a pattern of a path (parameter_groups.h). The last matching pattern is used.
+  // Factors for parameters, by patterns of their paths (parameter_groups.h). The last matching pattern is used.
   NamedNumbers lr_of = {}, decay_of = {};
 
   template <class O> O& settings() { return options.settings<O>(); }
   template <class O> const O& settings() const { return options.settings<O>(); }
-  // OptimizerConfig::with(Sgd{.momentum = 0})
+  // Example: OptimizerConfig::with(Sgd{.momentum = 0})
   template <class O> static OptimizerConfig with(const O& chosen, double weight_decay = 0.1) {
     OptimizerConfig config{.kind = optimizer_kind<O>, .weight_decay = weight_decay};
     config.settings<O>() = chosen;

@@ -49,7 +49,7 @@ std::optional<StepResult> TrainStep::run_unless(
     if (p->grad) fail("train step: {} still has a gradient from an earlier backward pass", {p->path});
   if (graph_ || ranks_.count() > 1) stop = nullptr;
   const RandomState before = random_state(), random = graph_ ? graph_->in_memory(random_state_at(step)) : random_state_at(step);
-  if (graph_) optimizer_.begin_step(learning_rate);  // a captured step reads the rate from memory
+  if (graph_) optimizer_.begin_step(learning_rate);  // a recorded step reads the rate from memory
   const bool has_norms = options_.has_norms(step);
   NamedNumbers norms;
   const auto take_step = [&](const std::vector<Batch>& batches, const std::vector<Tensor>& weights) -> std::vector<Tensor> {
