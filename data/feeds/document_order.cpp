@@ -10,7 +10,7 @@
 namespace ricci {
 namespace {
 
-// A buffered document. A set orders documents by length, then by arrival.
+// A buffered document. In a set, documents are ordered by length, then by arrival.
 struct Waiting {
   TokenSpan tokens;
   int64_t number;
@@ -19,7 +19,8 @@ struct Waiting {
   }
 };
 
-// The longest document that fits into `left` tokens, the earliest of equal ones. If none fits and `cuts` is true: a part of the shortest.
+// Removes the longest document that fits into `left` tokens (on a tie, the earliest). If none fits and `cuts` is true, cuts a part from the
+// shortest.
 TokenSpan best_fit(std::set<Waiting>& waiting, int64_t left, bool cuts) {
   if (const auto longer = waiting.lower_bound({{0, left + 1}, -1}); longer != waiting.begin())
     return waiting.extract(waiting.lower_bound({{0, std::prev(longer)->tokens.size()}, -1})).value().tokens;
@@ -38,7 +39,7 @@ DocumentOrder::DocumentOrder(const Tokens& tokens, uint64_t seed) : tokens_(toke
   enter_shard();
 }
 
-// The shard order and the document order of each shard have separate seeds.
+// The order of the shards and the document order of each shard are computed from different seeds.
 void DocumentOrder::enter_shard() {
   const auto order = [&](int64_t count, int64_t shard) {
     const std::array numbers{place_.epoch, shard};
@@ -79,7 +80,7 @@ void DocumentOrder::go_to(const StreamPlace& place) {
 
 std::vector<std::vector<TokenSpan>> pack_documents(DocumentOrder& documents, const PackingOptions& options) {
   std::set<Waiting> waiting;
-  int64_t number = 0;  // documents taken
+  int64_t number = 0;  // documents taken so far
   const auto fill = [&] {
     for (; number < options.documents && std::ssize(waiting) < options.buffer; ++number)
       waiting.insert({documents.take(documents.rest().size())[0], number});

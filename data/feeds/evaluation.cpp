@@ -16,7 +16,7 @@ EvaluationBatches EvaluationBatches::windows(const Tokens& tokens, int64_t batch
 }
 
 EvaluationBatches EvaluationBatches::documents(const Tokens& tokens, int64_t batch, int64_t context) {
-  if (batch < 1 || context < 1) fail("batches of documents: batch {} and context {}, expected 1 or more of each", {batch, context});
+  if (batch < 1 || context < 1) fail("batches of documents: batch is {} and context is {}, both must be 1 or more", {batch, context});
   if (!tokens.has_mask()) check_labelled(tokens);
   return {tokens, tokens.documents(), batch, context};
 }
@@ -24,7 +24,7 @@ EvaluationBatches EvaluationBatches::documents(const Tokens& tokens, int64_t bat
 Row EvaluationBatches::row(int64_t number) const {
   if (stride_ > 0) {
     const int64_t first = number * stride_;
-    const int64_t position = number == 0 ? from_ : std::max(from_, context_ - stride_);  // the first that is scored
+    const int64_t position = number == 0 ? from_ : std::max(from_, context_ - stride_);  // the first scored position
     return {&tokens_, {{first, std::min(first + context_ + 1, tokens_.size())}}, -1, position};
   }
   int64_t shard = 0;
@@ -35,7 +35,7 @@ Row EvaluationBatches::row(int64_t number) const {
 }
 
 Batch EvaluationBatches::at(int64_t index) const {
-  if (index < 0 || index >= batches()) fail("evaluation: batch {} does not exist, there are {}", {index, batches()});
+  if (index < 0 || index >= batches()) fail("evaluation: batch {} does not exist; there are {} batches", {index, batches()});
   std::vector<Row> rows;
   for (int64_t number = index * batch_; number < std::min((index + 1) * batch_, rows_); ++number) rows.push_back(row(number));
   return read_batch(rows, stride_ > 0 ? context_ : 0);
@@ -51,7 +51,7 @@ void MaskedCounts::operator+=(const MaskedCounts& other) {
 
 std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t context) {
   if (!tokens.has_mask()) return {tokens, {}};
-  if (context < 1) fail("documents with a mask: context {}, expected 1 or more", {context});
+  if (context < 1) fail("documents with a mask: context is {}, expected 1 or more", {context});
   MaskedCounts counts;
   std::vector<TokenSpan> kept;
   for (int64_t shard = 0; shard < tokens.shards(); ++shard)
@@ -67,7 +67,7 @@ std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t contex
       if (predicts) kept.push_back(span);
     }
   if (kept.empty())
-    fail("{}: no answer of its {} documents begins within a context of {} tokens", {tokens.name(), counts.left_out, context});
+    fail("{}: no answer in its {} documents begins within a context of {} tokens", {tokens.name(), counts.left_out, context});
   counts.all = std::ssize(kept);
   return {tokens.select(std::move(kept)), counts};
 }

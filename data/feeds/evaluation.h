@@ -1,5 +1,5 @@
-// Evaluation batches read a text or its documents once, in order. Training also selects documents with answers here: both losses must
-// average over the same documents.
+// Evaluation batches read a text or its documents once, in order. Training also selects its documents with keep_masked(), so the training
+// loss and the evaluation loss average over the same documents.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace ricci {
 
 class EvaluationBatches {
  public:
-  // Windows of `context` tokens, each `stride` after the previous. The first window scores all its targets, the others the last `stride`,
-  // so every token but the first is scored once. Positions before `from` of a window are not scored. Errors: the text is shorter than
-  // context + 1, batch or context is below 1, stride is outside 1 ... context, from is outside 0 ... context - 1.
+  // Windows of `context` tokens, each `stride` tokens after the previous one. In the first window all targets are scored, in the others the
+  // last `stride`, so every token but the first is scored once. Positions before `from` in a window are not scored. Errors: the text is
+  // shorter than context + 1, batch or context is below 1, stride is outside 1 ... context, from is outside 0 ... context - 1.
   static EvaluationBatches windows(const Tokens& tokens, int64_t batch, int64_t context, int64_t stride, int64_t from = 0);
-  // Every document once. Tokens with a mask come from keep_masked() for this context. Documents with labels are cut at the context. Errors:
-  // the tokens have neither mask nor labels; batch or context is below 1.
+  // Reads every document once. Tokens with a mask must come from keep_masked() for this context. Documents with labels are cut at the
+  // context. Errors: the tokens have neither a mask nor labels; batch or context is below 1.
   static EvaluationBatches documents(const Tokens& tokens, int64_t batch, int64_t context);
 
   int64_t rows() const { return rows_; }  // windows or documents
@@ -44,11 +44,11 @@ struct MaskedCounts {
   void operator+=(const MaskedCounts& other);
 };
 
-// Keeps the documents with a mask that have a scored target in this context. Each is cut after its last scored target. Tokens without a
-// mask are not changed. Errors: no document is left; context is below 1.
+// Keeps the documents with a mask that have a scored target in this context, and cuts each to at most context + 1 tokens. Tokens without
+// a mask are not changed. Errors: no document is left; context is below 1.
 std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t context);
 
-// Error: the documents have no labels.
+// Errors: the corpus has no tokens or no labels.
 void check_labelled(const Tokens& tokens);
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
-// A batch depends only on the seed and the step number, so a resumed run reads the same batches. Ranks read different batches. Philox maps
-// the seed and the row index to the start of the row, without a generator that advances from batch to batch.
+// A batch depends only on the seed and the step number, so a resumed run reads the same batches. Ranks read different batches. Philox
+// computes the start of a row from the seed and the row index; no generator advances from batch to batch.
 #include "data/feeds/feed.h"
 
 #include <algorithm>
@@ -82,7 +82,7 @@ Batch read_batch(std::span<const Row> rows, int64_t width) {
       ++batch.scored;
       continue;
     }
-    const int64_t start = row.tokens->has_mask() ? kNoTarget : row.tokens->first_id();  // starts every document
+    const int64_t start = row.tokens->has_mask() ? kNoTarget : row.tokens->first_id();  // this id starts every document
     for (int64_t c = row.from; c + 1 < size; ++c) {
       const auto next = static_cast<size_t>(c + 1);
       if (!counts[next] || ids[next] == start) continue;
@@ -94,7 +94,7 @@ Batch read_batch(std::span<const Row> rows, int64_t width) {
 }
 
 void check_text(const char* what, const Tokens& tokens, int64_t batch, int64_t context) {
-  if (batch < 1 || context < 1) fail("{}: batch {} and context {}, expected 1 or more of each", {what, batch, context});
+  if (batch < 1 || context < 1) fail("{}: batch is {} and context is {}, both must be 1 or more", {what, batch, context});
   if (tokens.size() <= context)
     fail("{}: {} has {} tokens, but a context of {} needs {}",
         {what, tokens.name(), tokens.size(), context, std::to_string(static_cast<uint64_t>(context) + 1)});
@@ -113,7 +113,7 @@ ColumnBatches::ColumnBatches(Tokens tokens, int64_t batch, int64_t context, int6
 Row ColumnBatches::next_row() {
   const int64_t step = number_ / columns_, column = number_ % columns_;
   ++number_;
-  const int64_t scored = step % per_epoch() * context_;  // targets of a column in the windows before this one
+  const int64_t scored = step % per_epoch() * context_;  // targets of this column in earlier windows
   const int64_t in_column = std::min(scored, length_ - context_), first = column * length_ + in_column;
   return {&tokens_, {{first, first + context_ + 1}}, -1, scored - in_column};
 }

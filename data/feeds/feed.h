@@ -1,6 +1,6 @@
 // Feeds: endless sequences of batches for training.
-// Reading order of this folder: feed.cpp; document_order.h: documents in a random order; sequence_stream.h: shuffled and mixed sequences of
-// them; evaluation.h: batches that read a text once, in order.
+// Reading order of this folder: feed.cpp, document_order.h (documents in a random order), sequence_stream.h (shuffled and mixed sequences
+// of these documents), evaluation.h (batches that read a text once, in order).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -20,12 +20,12 @@ struct Row {
   int64_t from = 0;  // targets of earlier positions are not scored
 };
 
-// Reads the rows into a batch as wide as the longest of them, or as `width` if that is more. In rows without labels each token but the last
-// predicts the next one, if that is scored. Without a mask all are scored except the one that starts every document (Tokens::first_id).
-// Error: the data cannot be read.
+// Reads the rows into a batch as wide as the longest row, or as `width` if that is larger. In rows without labels each token but the last
+// predicts the next token, if that token is scored. Without a mask all tokens are scored except the id that starts every document
+// (Tokens::first_id). Error: the data cannot be read.
 Batch read_batch(std::span<const Row> rows, int64_t width = 0);
 
-// The rows of a training run as endless batches. Ranks that share a step read some of its batches and skip the others.
+// The rows of a training run as endless batches. Each of the ranks that share a step reads some of its batches and skips the others.
 class Feed {
  public:
   virtual ~Feed() = default;
@@ -33,11 +33,11 @@ class Feed {
   void skip();   // skips the next batch without reading it
   // The position after a step, as a short text for the checkpoint; empty if it follows from the step number.
   virtual std::string place() const { return ""; }
-  // Goes to the start of a step. place: place() after the previous step. Error: the data has no such position.
+  // Goes to the start of a step; `place` is place() after the previous step. Error: the data has no such position.
   virtual void go_to(int64_t step, const std::string& place) = 0;
 
  protected:
-  Feed(int64_t batch, int64_t width) : batch_(batch), width_(width) {}  // rows of a batch; width as for read_batch
+  Feed(int64_t batch, int64_t width) : batch_(batch), width_(width) {}  // batch: rows of a batch; width: as in read_batch
   virtual Row next_row() = 0;
 
  private:
@@ -55,17 +55,18 @@ class RandomCrops final : public Feed {
   Row next_row() override;
 
   Tokens tokens_;
-  int64_t context_, per_step_;  // rows
+  int64_t context_, per_step_;  // per_step_: rows of a step
   uint64_t seed_;
-  int64_t number_ = 0;  // the next row
+  int64_t number_ = 0;  // index of the next row
 };
 
-// The order of the Dispatcher paper: the text is cut into columns of equal length L, one per row of a step, and read in consecutive
-// windows. Column i predicts the tokens i * L + 1 ... (i + 1) * L, L = floor((size - 1) / columns). If the context does not divide L, the
-// last window of an epoch repeats tokens of the previous window and scores only the new ones. All epochs are equal.
+// The order of the Dispatcher paper: the text is cut into columns of equal length L, one per row of a step, and each column is read in
+// consecutive windows. Column i predicts the tokens i * L + 1 ... (i + 1) * L, with L = floor((size - 1) / columns). If L is not a multiple
+// of the context, the last window of an epoch repeats tokens of the previous window, and only the new ones are scored. All epochs are
+// equal.
 class ColumnBatches final : public Feed {
  public:
-  // Errors: columns are shorter than context; batch or context is below 1.
+  // Errors: the columns are shorter than the context; batch or context is below 1.
   ColumnBatches(Tokens tokens, int64_t batch, int64_t context, int64_t micro_batches = 1);
   int64_t per_epoch() const { return (length_ + context_ - 1) / context_; }  // steps
   void go_to(int64_t step, const std::string&) override { number_ = step * columns_; }
@@ -76,10 +77,10 @@ class ColumnBatches final : public Feed {
   Tokens tokens_;
   int64_t context_, columns_;
   int64_t length_ = 0;  // tokens of a column
-  int64_t number_ = 0;  // the next row
+  int64_t number_ = 0;  // index of the next row
 };
 
-// Error: batch or context is below 1, or the text is shorter than context + 1. `what` names the caller.
+// Errors: batch or context is below 1; the text is shorter than context + 1. `what` names the caller in the message.
 void check_text(const char* what, const Tokens& tokens, int64_t batch, int64_t context);
 
 }  // namespace ricci

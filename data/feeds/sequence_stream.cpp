@@ -27,7 +27,7 @@ SequenceStream::SequenceStream(const std::vector<Tokens>& corpora, const StreamO
   for (double& share : shares_) share /= sum;
 }
 
-// A row of text and the token after it, or a document.
+// Returns the next row of text with the token after it, or the next document.
 Row SequenceStream::next_in_order(Corpus& corpus) const {
   DocumentOrder& documents = corpus.documents;
   if (options_.rows == RowKind::cut) {
@@ -46,11 +46,11 @@ Row SequenceStream::next_in_order(Corpus& corpus) const {
 void SequenceStream::fill(Corpus& corpus) const {
   auto& [tokens, documents, seed, taken, block, buffer, order] = corpus;
   block = documents.place();
-  uint64_t number = 0;  // this buffer
+  uint64_t number = 0;  // identifies this buffer
   if (options_.rows == RowKind::packed) {
     const std::array place{block.epoch, block.shard, block.document, block.token};
     number = xxh64(bytes_of(place), 0);
-    // Packs 64 buffers at a time. The last rows have fewer documents to choose from.
+    // Packs the documents of 64 buffers together. Only the last rows have fewer documents to choose from.
     const int64_t choice = options_.shuffle_buffer, most = std::clamp<int64_t>(tokens.documents(), 1, 64 * choice);
     for (auto& row : pack_documents(documents, {options_.context + 1, choice, most, !tokens.has_mask()}))
       buffer.push_back({&tokens, std::move(row)});
@@ -65,7 +65,7 @@ void SequenceStream::fill(Corpus& corpus) const {
   order = Permutation(buffer.size(), hash_bytes("shuffle buffer", seed + number));
 }
 
-// A row of the corpus that the mixture samples.
+// Samples a corpus by its share and returns its next row.
 Row SequenceStream::next_row() {
   const double draw = Philox{options_.seed, hash_bytes("mixture")}.uniform_f64(static_cast<uint64_t>(number_++));
   const auto number = std::upper_bound(shares_.begin(), shares_.end() - 1, draw) - shares_.begin();

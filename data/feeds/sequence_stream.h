@@ -1,5 +1,5 @@
 // Endless shuffled rows from one or more corpora. The documents come in a random order (document_order.h). They are cut or packed into
-// rows, or each is a row. A shuffle buffer mixes the rows of long documents.
+// rows, or each document is a row. A shuffle buffer separates the rows of a long document.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,24 +12,24 @@
 
 namespace ricci {
 
-// cut: the documents are joined and cut into rows of context + 1 tokens; the last token of a row is the first of the next.
-// whole: each document is a row. With a mask these are keep_masked()'s documents; without one they have labels, and are cut at the context.
-// packed: pack_documents(). Documents with a mask are not cut. A model attends across the documents of a row.
+// cut: the documents are joined and cut into rows of context + 1 tokens; the last token of a row is also the first of the next row.
+// whole: each document is a row. Documents with a mask come from keep_masked(); the others have labels and are cut at the context.
+// packed: pack_documents() makes the rows. Documents with a mask are not cut. A model attends across the documents of a row.
 enum class RowKind : uint8_t { cut, whole, packed };
 
 struct StreamOptions {
   int64_t context = 0;
   int64_t batch = 1;  // rows of a micro-batch
   uint64_t seed = 0;
-  int64_t shuffle_buffer = 1024;     // rows; 1 does not shuffle them
-  std::vector<double> weights = {};  // corpus shares; by default their sizes in tokens, or in documents if each is a row
+  int64_t shuffle_buffer = 1024;     // rows in the buffer; 1 does not shuffle them
+  std::vector<double> weights = {};  // share of each corpus; by default its size in tokens, or in documents if each is a row
   RowKind rows = RowKind::cut;
   bool full_width = false;  // short documents are padded to the context
 };
 
 class SequenceStream final : public Feed {
  public:
-  // Errors: a corpus without a mask is shorter than context + 1, or whole documents have no labels.
+  // Errors: a corpus without a mask is shorter than context + 1, or each document is a row and has no label.
   SequenceStream(const std::vector<Tokens>& corpora, const StreamOptions& options);
   SequenceStream(const SequenceStream&) = delete;  // its rows point to its tokens
 
@@ -41,10 +41,10 @@ class SequenceStream final : public Feed {
     Tokens tokens;
     DocumentOrder documents;
     uint64_t seed;
-    int64_t taken = 0;             // total rows; packed rows: from this buffer
-    StreamPlace block = {};        // the first row of the buffer
-    std::vector<Row> buffer = {};  // in the order of the stream; empty until it is filled
-    Permutation order{1, 0};       // their order
+    int64_t taken = 0;             // rows taken in total or, if rows are packed, from this buffer
+    StreamPlace block = {};        // position of the first row of the buffer
+    std::vector<Row> buffer = {};  // rows in the order of the stream; empty until it is filled
+    Permutation order{1, 0};       // permutation of the buffer
   };
   Row next_row() override;
   void fill(Corpus& corpus) const;

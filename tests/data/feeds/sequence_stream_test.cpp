@@ -345,8 +345,8 @@ TEST_CASE("documents with a mask: tokens that do not count are not targets, long
   CHECK(kept(1) == std::vector<int64_t>{1, 1, 2});
   CHECK(error_of([&] {
     keep_masked(answers(folder, "one", {{"abc", "d"}}), 2);
-  }) == "one: no answer of its 1 documents begins within a context of 2 tokens");
-  CHECK(error_of([&] { keep_masked(tokens, 0); }) == "documents with a mask: context 0, expected 1 or more");
+  }) == "one: no answer in its 1 documents begins within a context of 2 tokens");
+  CHECK(error_of([&] { keep_masked(tokens, 0); }) == "documents with a mask: context is 0, expected 1 or more");
 
   const auto evaluated = [&](int64_t batch, int64_t context) {
     return EvaluationBatches::documents(keep_masked(tokens, context).first, batch, context);
@@ -463,6 +463,6 @@ TEST_CASE("documents without labels") {
   CHECK(error_of([&] { SequenceStream({plain}, {.context = 4, .rows = RowKind::whole}); }) == "plain: has no labels");
   const Tokens tokens = labelled(folder, "a", 3);
   CHECK(error_of([&] { EvaluationBatches::documents(tokens, 0, 4); }) ==
-        "batches of documents: batch 0 and context 4, expected 1 or more of each");
-  CHECK(error_of([&] { EvaluationBatches::documents(tokens, 2, 4).at(2); }) == "evaluation: batch 2 does not exist, there are 2");
+        "batches of documents: batch is 0 and context is 4, both must be 1 or more");
+  CHECK(error_of([&] { EvaluationBatches::documents(tokens, 2, 4).at(2); }) == "evaluation: batch 2 does not exist; there are 2 batches");
 }

@@ -127,8 +127,8 @@ TEST_CASE("random crops: the shortest text, and errors with both numbers") {
   CHECK(numbers_of(only.ids_bc) == std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4});
   CHECK(numbers_of(only.targets) == std::vector<int64_t>{1, 2, 3, 4, 5, 1, 2, 3, 4, 5});
   CHECK(error_of([] { RandomCrops(positions(5), 2, 5, 1); }) == "random crops: ids has 5 tokens, but a context of 5 needs 6");
-  CHECK(error_of([] { RandomCrops(positions(5), 0, 5, 1); }) == "random crops: batch 0 and context 5, expected 1 or more of each");
-  CHECK(error_of([] { RandomCrops(positions(5), 3, 0, 1); }) == "random crops: batch 3 and context 0, expected 1 or more of each");
+  CHECK(error_of([] { RandomCrops(positions(5), 0, 5, 1); }) == "random crops: batch is 0 and context is 5, both must be 1 or more");
+  CHECK(error_of([] { RandomCrops(positions(5), 3, 0, 1); }) == "random crops: batch is 3 and context is 0, both must be 1 or more");
 }
 
 TEST_CASE("column batches: columns of equal length in consecutive windows") {
@@ -237,7 +237,8 @@ TEST_CASE("windows: errors with both numbers") {
         "evaluation windows: stride 9 is not between 1 and the context 8");
   CHECK(error_of([] { EvaluationBatches::windows(positions(20), 2, 8, 0); }) ==
         "evaluation windows: stride 0 is not between 1 and the context 8");
-  CHECK(error_of([] { EvaluationBatches::windows(positions(20), 2, 8, 8).at(2); }) == "evaluation: batch 2 does not exist, there are 2");
+  CHECK(error_of([] { EvaluationBatches::windows(positions(20), 2, 8, 8).at(2); }) ==
+        "evaluation: batch 2 does not exist; there are 2 batches");
   for (const int64_t from : {-1, 8})
     CHECK(error_of([&] { EvaluationBatches::windows(positions(20), 2, 8, 8, from); }) ==
           "evaluation windows: from is position " + std::to_string(from) + " of a context of 8, expected 0 to 7");
