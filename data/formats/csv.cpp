@@ -1,4 +1,4 @@
-// Fields between commas, as in RFC 4180. A quoted field can contain commas, line ends and doubled quotes. The first record names the
+// Comma-separated fields, as in RFC 4180. A quoted field can contain commas, line ends and doubled quotes. The first record names the
 // columns.
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace ricci {
 namespace {
 
-// Takes a field from the front of `rest`. Errors: a quote is inside an unquoted field, not closed, or followed by text.
+// Removes and returns the first field of `rest`. Errors: a quote is inside an unquoted field, is not closed, or is followed by text.
 std::string take_field(std::string_view& rest, const std::string& place, size_t column) {
   std::string field;
   if (!rest.starts_with('"')) {
@@ -55,8 +55,8 @@ Record read_fields(const Line& line, const DocumentOptions& options) {
 
 const FormatTraits kCsv{.name = "csv",
     .suffixes = {".csv"},
-    .lines = "fields between commas, below their names",
-    .fields = "a column's name, empty: text",
+    .lines = "comma-separated fields below a line of names",
+    .fields = "a column's name (default: text)",
     .quote = '"',
     .read_header = split_record,
     .read = read_fields};

@@ -11,7 +11,7 @@
 namespace ricci {
 namespace {
 
-// A record that its format cannot read.
+// Thrown for a record that its format cannot read.
 struct RecordError : Error {
   using Error::Error;
 };
@@ -28,7 +28,7 @@ DocumentReader::DocumentReader(const Documents& documents, CompletePrefix comple
     : documents_(documents),
       complete_prefix_(std::move(complete_prefix)),
       from_(from),
-      stream_(documents.files, documents.cut > 0 ? 0 : from.input),  // a cut counts the characters of all files
+      stream_(documents.files, documents.cut > 0 ? 0 : from.input),  // a cut counts the characters of all files, so all are read
       format_(traits_of(documents.options.format)),
       separator_(find_separator(documents.options)) {
   check(documents.options);
@@ -76,7 +76,7 @@ void DocumentReader::read_more() {
   rest_ = block.substr(cut);
 }
 
-// The bytes before the cut.
+// Returns the number of bytes of the block before the cut.
 size_t DocumentReader::find_cut(std::string_view block) {
   if (documents_.cut == 0 || after_cut_) return block.size();
   const int64_t characters = count_characters(block), before = std::min(characters, characters_left_);
@@ -87,7 +87,7 @@ size_t DocumentReader::find_cut(std::string_view block) {
   return bytes - 1;
 }
 
-// Appends to text_. A line of white space becomes an empty line. Both separate paragraphs.
+// Appends the block to text_. A line of white space becomes an empty line. Empty lines separate paragraphs.
 void DocumentReader::append_paragraphs(std::string_view block) {
   constexpr std::string_view kBlanks = " \t\v\f\r";
   for (const char c : block) {
@@ -106,7 +106,7 @@ void DocumentReader::append_paragraphs(std::string_view block) {
   starts_line_ = true;
 }
 
-// Takes a piece from the front of the document. whole: `document` is all that remains of it. Returns the bytes taken.
+// Takes a piece from the front of the document. `whole` is true if `document` contains the rest of it. Returns the number of bytes taken.
 size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document, bool whole) {
   piece.starts = at_.byte == 0;
   piece.ends = whole && (document.size() <= kPiece || format_.has_mask());
@@ -127,7 +127,7 @@ size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document
   return taken;
 }
 
-// The first separator from searched_ on outside quotes.
+// Returns the position of the first separator at or after searched_ that is outside quotes.
 size_t DocumentReader::find_end(std::string_view rest) {
   for (;;) {
     const size_t found = separator_.empty() ? rest.npos : rest.find(separator_, searched_);
@@ -139,7 +139,8 @@ size_t DocumentReader::find_end(std::string_view rest) {
   }
 }
 
-// Returns the text up to the next separator, and true; without a separator the rest of the part, or the start of a long text, and false.
+// Returns the text up to the next separator, and true. Without a separator, returns the rest of the part, or the start of a long text, and
+// false.
 std::pair<std::string_view, bool> DocumentReader::next_document() {
   const size_t most = format_.is_text() ? kPiece + separator_.size() : kMaxLine;
   for (;;) {
@@ -167,7 +168,8 @@ bool DocumentReader::next_text(DocumentPiece& piece) {
     const size_t kept = keeps_separator_ && has_end ? separator_.size() : 0;
     used_ += cut_piece(piece, std::string_view(text_).substr(used_, part.size() + kept), has_end || part_ended());
     if (piece.ends && has_end && !keeps_separator_) used_ += separator_.size();
-    if (!piece.text.empty() || separator_ == "\n") return true;  // an empty line is a document; nothing between two separators is not
+    if (!piece.text.empty() || separator_ == "\n")
+      return true;  // an empty line is a document; an empty text between two other separators is not
   }
 }
 
@@ -229,7 +231,7 @@ std::string note_on_keys(const Documents& documents) {
   try {
     DocumentPiece piece;
     for (int64_t i = 0; i < kLines && reader.next(piece); ++i) keys.merge(traits_of(documents.options.format).unread_keys(piece.text));
-  } catch (const Error&) {  // reported when the documents are read
+  } catch (const Error&) {  // the error is reported when the documents are read
   }
   std::vector<std::string> quoted;
   for (const std::string& key : keys) quoted.push_back(quoted_json(key));
@@ -294,10 +296,10 @@ TextSize size_of_text(const Documents& documents, int64_t from_byte) {
   return size;
 }
 
-// Reads labels as the texts of the documents.
+// Reads the label of each document as its text.
 std::vector<std::string> word_labels(const Documents& documents) {
   const DocumentOptions& options = documents.options;
-  check(options);  // its errors name the keys that the user gave
+  check(options);  // here errors name the keys that the user gave
   DocumentReader reader(
       {.files = documents.files, .options = {.format = options.format, .text_field = options.label_field}}, complete_utf8_prefix);
   std::set<std::string> found;
@@ -309,7 +311,7 @@ std::vector<std::string> word_labels(const Documents& documents) {
     }
   } catch (const RecordError&) {  // reported when the documents are read
   }
-  for (const std::string& label : found) check_utf8("labels", label, 0);  // others could not be written into a run file
+  for (const std::string& label : found) check_utf8("labels", label, 0);  // the error is reported when the documents are read
   return {found.begin(), found.end()};
 }
 

@@ -12,28 +12,28 @@
 
 namespace ricci {
 
-// The position in files up to which documents were read.
+// The position in the files up to which documents were read.
 struct InputPlace {
   int64_t input = 0;     // index of the file
-  int64_t document = 0;  // complete documents of this file
-  int64_t byte = 0;      // bytes of the next document
+  int64_t document = 0;  // number of complete documents read from this file
+  int64_t byte = 0;      // number of bytes read from the next document
   auto operator<=>(const InputPlace&) const = default;
 };
 
-// A document, or a part of a long one. The division depends only on the document's text. In formats with a mask a line is one piece. The
-// format's encoder reads it.
+// A document, or a part of a long one. The division depends only on the document's text. In formats with a mask, a piece is one line, read
+// by the format's encoder.
 struct DocumentPiece {
   std::string text;
-  bool starts = false, ends = false;  // the first and the last piece of its document
+  bool starts = false, ends = false;  // true for the first piece, and for the last piece, of a document
   int32_t label = -1;
-  InputPlace end = {};     // after this piece
+  InputPlace end = {};     // position after this piece
   bool after_cut = false;  // it belongs to the validation part
   std::string place = {};  // for messages: "a.jsonl:17", "a.txt: document 3"
   int64_t first_byte = 0;  // position of the piece in the document, or in a file that is cut
 };
 
-// The documents of files, a small value. In plain text each file and each archive member is a document. Without an end token a line end
-// separates documents: it is added to a document that lacks it, unless the document is the last. (Encoding::bytes changes nothing.)
+// The documents of files. Cheap to copy. In plain text each file and each archive member is a document. If no end token follows documents,
+// a line end separates them: it is added to each document that lacks one, except the last. (Encoding::bytes changes nothing.)
 struct Documents {
   TextSource files;
   DocumentOptions options = {};
@@ -44,7 +44,8 @@ struct Documents {
   bool is_text() const { return traits_of(options.format).is_text(); }
 };
 
-// The length of the start of a text in complete units, whatever follows it, such as Tokenizer::complete_prefix.
+// Returns the length of the longest start of a text that has complete units, whatever text follows. Tokenizer::complete_prefix is such a
+// function.
 using CompletePrefix = std::function<size_t(std::string_view text)>;
 
 class DocumentReader {
@@ -52,14 +53,14 @@ class DocumentReader {
   static constexpr size_t kPiece = 256 << 10;   // maximum bytes in a piece
   static constexpr size_t kMaxLine = 64 << 20;  // maximum bytes in a line that is a document
 
-  // from: the end of an earlier reader of the same documents. A piece ends between two units, except the last piece of a document, and
-  // inside a unit that is longer than a piece. Errors: check(options)'s.
+  // from: DocumentPiece::end of an earlier reader of the same documents. A piece ends between two units, except the last piece of a
+  // document, or inside a unit that is longer than a piece. Errors: check(options)'s.
   DocumentReader(const Documents& documents, CompletePrefix complete_prefix, const InputPlace& from = {});
 
-  // False at the end. Errors: TextStream's; the format's; the files end before the cut.
+  // Reads the next piece. Returns false at the end. Errors: TextStream's; the format's; the files end before the cut.
   bool next(DocumentPiece& piece);
   int64_t bytes_of_files() const { return stream_.bytes_of_files(); }  // including those before `from`
-  // False for the first piece of a document without text, unless an end token follows.
+  // False for a piece that starts an empty document, unless an end token follows it.
   bool has_tokens(const DocumentPiece& piece) const { return !piece.text.empty() || !documents_.options.keep_line_ends; }
 
  private:
@@ -81,29 +82,29 @@ class DocumentReader {
   TextStream stream_;
   const FormatTraits& format_;
   std::string separator_;  // between two documents; empty if a document ends with its file
-  bool keeps_separator_ = documents_.options.documents == "line" && documents_.options.keep_line_ends;  // in the document
+  bool keeps_separator_ = documents_.options.documents == "line" && documents_.options.keep_line_ends;  // as a part of the document
   bool ends_lines_ = documents_.is_text() && documents_.options.documents == "file" && documents_.options.keep_line_ends &&
-                     documents_.files.encoding() != Encoding::bytes;   // at the end of a document before the next one
-  bool is_paragraphs_ = documents_.options.documents == "blank_line";  // separated by any number of blank lines
-  // A part is a member, or the text before or after its cut. has_next_: the stream is at the next member.
+                     documents_.files.encoding() != Encoding::bytes;   // adds a missing line end before the next document
+  bool is_paragraphs_ = documents_.options.documents == "blank_line";  // any number of blank lines separates documents
+  // A part is a member, or the text of a member before or after the cut. has_next_: the stream is already at the next member.
   bool member_ended_ = true, has_next_ = false;
-  std::string name_;       // the member
-  std::string text_;       // decoded; returned up to used_
-  std::string_view rest_;  // follows text_ after the cut
+  std::string name_;       // name of the member
+  std::string text_;       // decoded text; the bytes before used_ were returned
+  std::string_view rest_;  // the text after the cut; follows text_
   size_t used_ = 0, searched_ = 0;
-  bool in_quotes_ = false;                    // at searched_
-  bool starts_line_ = true;                   // paragraphs: the line has only blanks_
-  std::string blanks_;                        // after text_; dropped at a line end
+  bool in_quotes_ = false;                    // true if searched_ is inside quotes
+  bool starts_line_ = true;                   // paragraphs: the line so far contains only blanks_
+  std::string blanks_;                        // white space after text_; dropped at a line end
   int64_t line_ = 0;                          // line number in the member
   std::vector<std::string> header_;           // field names of the member, if the format has a header
-  Record record_;                             // the last line
+  Record record_;                             // the record of the last line
   std::string record_place_;                  // for messages
   int64_t first_byte_ = 0;                    // position of the next piece
-  int64_t characters_left_ = documents_.cut;  // before the cut
+  int64_t characters_left_ = documents_.cut;  // number of characters before the cut
   bool after_cut_ = false;
 };
 
-// Cuts a plain text before the character floor(train_fraction * characters). Error: a part is empty.
+// Cuts a plain text before the character floor(train_fraction * characters). Error: a part would be empty.
 void cut_text(Documents& text, double train_fraction, int64_t characters);
 // Counts the characters of a plain text, and cuts it.
 void cut_text(Documents& text, double train_fraction);
@@ -118,14 +119,16 @@ struct TextSize {
 // white space at the start or end of a document adds an empty word.
 TextSize size_of_text(const Documents& documents, int64_t from_byte = 0);
 
-// A warning about keys without effect in the first lines, or, unless the format was named, about a text that seems to be JSON; or empty.
+// Returns a warning about keys without effect in the first lines or, unless the user named the format, about a text that seems to be JSON.
+// Empty if neither applies.
 std::string note_on(const Documents& documents, bool is_named);
 
-// Calls `use` for each text that trains a vocabulary: the pieces of the documents, or the format's texts of each line.
+// Calls `use` for each text that trains a vocabulary: the pieces of the documents or, if the format defines `texts`, the texts of each
+// line.
 void for_each_text(const Documents& documents, const CompletePrefix& complete_prefix, const std::function<void(const DocumentPiece&)>& use);
 
-// The distinct labels, sorted, if labels are words; empty if the first label is an integer. The search ends at a line that its format
-// cannot read. Reading the documents reports it. Errors: TextStream's.
+// Returns the distinct labels, sorted, if labels are words; nothing if the first label is an integer. The search ends at the first line
+// that its format cannot read; the error is reported when the documents are read. Errors: TextStream's.
 std::vector<std::string> word_labels(const Documents& documents);
 
 }  // namespace ricci

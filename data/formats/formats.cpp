@@ -46,7 +46,7 @@ DocumentFormat format_of_name(std::string name) {
 
 NamedFormat format_of_names(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
-    if (path.empty()) continue;  // under $RICCI_DATA it would name all files
+    if (path.empty()) continue;  // under $RICCI_DATA it would mean all files
     const auto found = look_for_data(path);
     for (const std::filesystem::path& file : files_at(found.value_or(path)))
       if (const DocumentFormat format = format_of_name(file.string()); !traits_of(format).is_text())
@@ -59,7 +59,7 @@ void check(const DocumentOptions& o) {
   const FormatTraits& format = traits_of(o.format);
   if (o.documents.empty()) fail("documents: is empty, expected file, line, blank_line, or the text between two documents");
   if (!format.is_text() && o.documents != "file")
-    fail("documents: this key is for format: text, in {} each line is a document", {format.name});
+    fail("documents: applies only to format: text; in {} each line is a document", {format.name});
   if (!format.has_fields() && !(o.text_field.empty() && o.label_field.empty()))
     fail("{}: only {} have fields",
         {o.text_field.empty() ? "label_field" : "text_field", list_of_formats(&FormatTraits::has_fields, " and ")});
@@ -86,10 +86,11 @@ int32_t read_label(std::string_view text, const DocumentOptions& options, const 
   const bool is_number = is_integer(text, label);
   if (!is_number && !names.empty()) fail("{}: label '{}' is not one of {}", {place, one_line(text), one_line(join(names, ", ", ", "))});
   if (!is_number)
-    fail("{}: label '{}' is not an integer from 0 to {}; words are listed in labels, such as [no, yes]",
+    fail("{}: label '{}' is not an integer from 0 to {}; to use words, list them in labels, such as [no, yes]",
         {place, one_line(text), options.classes - 1});
   if (label < 0 || label >= options.classes)
-    fail("{}: label {} is out of range: {} classes have 0 to {}; set more classes, or labels to a list of all, such as [1, 2, 5]",
+    fail("{}: label {} is out of range: the labels of {} classes are 0 to {}; set more classes, or list all labels in labels, such as [1, "
+         "2, 5]",
         {place, label, options.classes, options.classes - 1});
   return static_cast<int32_t>(label);
 }

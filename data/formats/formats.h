@@ -1,5 +1,5 @@
-// Formats of documents: how a record of a file, usually a line, becomes a document, with or without a label. Readers and programs use only
-// the properties below. A new format is one file, such as tsv.cpp, and one name in kFormats.
+// Document formats. A format defines how a record of a file, usually a line, becomes a document, with or without a label. Readers and
+// programs use only the properties below. A new format is one file, such as tsv.cpp, and one name in kFormats.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,13 +20,13 @@ enum class DocumentFormat : uint8_t {};
 
 // The division of files into documents.
 struct DocumentOptions {
-  DocumentFormat format = {};            // text
-  std::string documents = "file";        // plain text: file, line, blank_line (paragraphs), or the text between two documents
+  DocumentFormat format = {};            // plain text
+  std::string documents = "file";        // for plain text: file, line, blank_line (paragraphs), or the text between two documents
   bool keep_line_ends = true;            // in documents that are lines
-  std::string text_field = {};           // the text field, by default the format's
-  std::string label_field = {};          // the label field; documents without labels have none
+  std::string text_field = {};           // the text field; empty: the format's default
+  std::string label_field = {};          // the label field; empty: no labels
   int64_t classes = 0;                   // labels are 0 ... classes - 1
-  std::vector<std::string> labels = {};  // class names; labels are then names or numbers
+  std::vector<std::string> labels = {};  // class names; with them, a label is a name or a number
   std::vector<std::string> chat = {};    // the chat template (data/tokenizers/chat.h)
   std::string chosen_by = {};            // for messages: the file that chose the format by its name; empty if the user named it
 };
@@ -46,30 +46,30 @@ struct Record {
   int32_t label = -1;
 };
 
-// The ids of a document. Ids with counts = false are read but not predicted. A model learns an answer, not its prompt.
+// The ids of a document. Ids with counts = false are inputs, but not targets: a model learns an answer, not its prompt.
 struct EncodedDocument {
   std::vector<int64_t> ids;
-  std::vector<bool> counts = {};  // for each id, if it is scored; empty if all are
+  std::vector<bool> counts = {};  // for each id, whether it is scored; empty if all are
 };
 
-// Turns a line into ids. The caller adds the line to errors.
+// Turns a line into ids. The caller adds the line's location to errors.
 using DocumentEncoder = std::function<EncodedDocument(std::string_view line)>;
 
-// A format has either `read`, for documents with their text encoded unchanged, or `encoder` and `texts`, for documents with a mask.
+// A format defines `read` if documents are texts to encode unchanged, or `encoder` and `texts` if documents have a mask.
 struct FormatTraits {
   const char* name;                          // the value of the key `format`
-  std::array<const char*, 3> suffixes = {};  // default suffixes of the format, in lower case
+  std::array<const char*, 3> suffixes = {};  // file name suffixes that choose the format, in lower case
   const char* lines = "";                    // for --help: "an object per line"
-  const char* fields = "";                   // for --help, how text_field names a field; empty if lines have none
+  const char* fields = "";                   // for --help: how text_field names a field; empty if lines have no fields
   char quote = '\0';                         // a line end between two of these is part of the record
-  // Reads the field names, the first record of a file; null if that is a document. Errors, with line.place in front.
+  // Reads the field names from the first record of a file; null if that record is a document. Errors begin with line.place.
   std::vector<std::string> (*read_header)(const Line& line) = nullptr;
-  // Reads a document. Errors, with line.place in front: the line has the wrong format or lacks the field; read_label's.
+  // Reads a document. Errors, beginning with line.place: the line has the wrong format or lacks the field; read_label's.
   Record (*read)(const Line& line, const DocumentOptions& options) = nullptr;
   void (*check_field)(const char* key, const std::string& field) = nullptr;  // error: no line can have this field
   DocumentEncoder (*encoder)(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions& options) = nullptr;
   std::vector<std::string> (*texts)(std::string_view line) = nullptr;     // the texts of a line that train a vocabulary
-  std::set<std::string> (*unread_keys)(std::string_view line) = nullptr;  // keys of a line without effect, for a warning; or null
+  std::set<std::string> (*unread_keys)(std::string_view line) = nullptr;  // keys of a line that have no effect, for a warning; or null
   bool has_template = false;                                              // a chat template writes the documents
 
   bool is_text() const { return !read && !encoder; }
@@ -95,26 +95,27 @@ inline auto choices(DocumentFormat) {
   return names;
 }
 
-// "jsonl and tsv": the formats with this property; before_last: " and ".
+// Lists the formats with this property, as "jsonl and tsv" if before_last is " and ".
 std::string list_of_formats(bool (FormatTraits::*property)() const, const std::string& before_last);
-// This description of each format that has one, as "jsonl: an object per line; tsv: ...".
+// Lists this description of each format that has one, as "jsonl: an object per line; tsv: ...".
 std::string describe_formats(const char* FormatTraits::*description);
 
-// The format that a file name asks for, in any letter case, compressed or not; plain text if it asks for none.
+// The format that a file name chooses, in any letter case, compressed or not; plain text if it chooses none.
 DocumentFormat format_of_name(std::string name);
 
 struct NamedFormat {
   DocumentFormat format = {};
-  std::string file = {};  // the name that asks for it
+  std::string file = {};  // the file name that chooses it
 };
-// The format of the first file that asks for one, also in folders; plain text and no file if none does. All programs choose formats by it.
+// The format of the first file name that chooses one, also in folders; plain text and no file if none does. All programs choose formats by
+// this function.
 NamedFormat format_of_names(const std::vector<std::string>& paths);
 
-// ---- For the files of formats
-// "a, b and c" with ", " and " and ".
+// ---- For the files that define formats
+// Joins parts, as "a, b and c" with ", " and " and ".
 std::string join(std::span<const std::string> parts, const std::string& between, const std::string& before_last);
 bool is_integer(std::string_view text, int64_t& value);
-// The label in a field, a class name or number. Errors: it is neither; the number is out of range.
+// Reads the label in a field: a class name or a number. Errors: it is neither; the number is out of range.
 int32_t read_label(std::string_view field, const DocumentOptions& options, const std::string& place);
 
 }  // namespace ricci

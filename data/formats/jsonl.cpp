@@ -25,7 +25,8 @@ Record read_object(const Line& line, const DocumentOptions& options) {
   const bool is_word = label.is_string() && !options.labels.empty();
   if (!is_word && !label.is_number_integer())
     fail("{}: label {} is not an integer from 0 to {}{}",
-        {place, one_line(label.dump()), options.classes - 1, label.is_string() ? "; words are listed in labels, such as [no, yes]" : ""});
+        {place, one_line(label.dump()), options.classes - 1,
+            label.is_string() ? "; to use words, list them in labels, such as [no, yes]" : ""});
   record.label = read_label(is_word ? label.get<std::string>() : label.dump(), options, place);
   return record;
 }
@@ -35,7 +36,7 @@ Record read_object(const Line& line, const DocumentOptions& options) {
 const FormatTraits kJsonl{.name = "jsonl",
     .suffixes = {".jsonl", ".ndjson", ".jsonlines"},
     .lines = "an object per line",
-    .fields = "a name, empty: text",
+    .fields = "a member's name (default: text)",
     .read = read_object};
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
 // A prompt and its answer per line: {"prompt": "cab", "answer": "abc"}. A model learns the answer and its end. The two texts are encoded
-// separately. So the ids of a prompt do not depend on its answer.
+// separately, so the ids of a prompt do not depend on its answer.
 #include "core/error.h"
 #include "core/json.h"
 #include "data/formats/formats.h"
@@ -10,11 +10,11 @@ namespace {
 
 constexpr JsonLimits kPairLimits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
 
-// The prompt and the answer. Other members of the line are ignored.
+// Returns the prompt and the answer. Other members of the line are ignored.
 std::vector<std::string> pair_texts(std::string_view line) {
   const Json object = parse_json(line, "JSON", kPairLimits);
   const Json &prompt = member(object, "prompt"), &answer = member(object, "answer");
-  if (!prompt.is_string() || !answer.is_string()) fail("expected an object with the texts \"prompt\" and \"answer\"");
+  if (!prompt.is_string() || !answer.is_string()) fail("expected an object with the string members \"prompt\" and \"answer\"");
   return {prompt.get<std::string>(), answer.get<std::string>()};
 }
 

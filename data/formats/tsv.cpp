@@ -1,4 +1,4 @@
-// Columns between tabs. The text is the last column by default.
+// Tab-separated columns. The text is the last column by default.
 #include <algorithm>
 
 #include "core/error.h"
@@ -8,11 +8,11 @@
 namespace ricci {
 namespace {
 
-// The column number from 1, or 0 if the field is empty.
+// Returns the column number, counted from 1, or 0 if the field is empty.
 int64_t parse_column(const char* key, const std::string& field) {
   int64_t column = 0;
   if (!field.empty() && (!is_integer(field, column) || column < 1 || column > 1'000'000))
-    fail("{}: '{}' is not a column number, counted from 1", {key, one_line(field)});
+    fail("{}: '{}' is not a column number (the first column is 1)", {key, one_line(field)});
   return column;
 }
 
@@ -40,8 +40,8 @@ Record read_columns(const Line& line, const DocumentOptions& options) {
 
 const FormatTraits kTsv{.name = "tsv",
     .suffixes = {".tsv"},
-    .lines = "columns between tabs",
-    .fields = "a column from 1, empty: the last",
+    .lines = "tab-separated columns",
+    .fields = "a column number from 1 (default: the last)",
     .read = read_columns,
     .check_field = [](const char* key, const std::string& field) { parse_column(key, field); }};
 

@@ -37,7 +37,7 @@ refuse 'shards with other names' 1 'labels: positive, negative, but the classes 
   train "${small[@]}" data=shards 'labels=[positive, negative]' name=bad
 accept 'shards of the other order' prepare reviews.tsv --format tsv --label-field 1 --labels positive,negative --tokenizer words.json --output turned
 accept 'shards of numbers' prepare numbers.tsv --format tsv --label-field 1 --classes 2 --tokenizer words.json --output counted
-refuse 'words without names next to shards' 1 "reviews\.tsv:[0-9]+: label '(negative|positive)' is not an integer from 0 to 1; words are listed in labels, such as \[no, yes\]" \
+refuse 'words without names next to shards' 1 "reviews\.tsv:[0-9]+: label '(negative|positive)' is not an integer from 0 to 1; to use words, list them in labels, such as \[no, yes\]" \
   train "${small[@]}" data=counted format=tsv label_field=1 validation=reviews.tsv name=unnamed
 # alike NAME KEY=VALUE ...: training on the same documents gives the same weights.
 alike() {
@@ -137,12 +137,12 @@ refuse 'a text without labels' 1 'data: texts\.txt has no labels, but model\.fam
 accept 'shards without labels' prepare texts.txt --documents line --tokenizer words.json --output plain
 refuse 'are refused' 1 'data: plain has no labels' "${bad[@]}" data=plain
 refuse 'no field with the label' 1 'label_field: is not set, but model\.family: classifier learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv
-refuse 'a label that is no column' 1 "label_field: 'label' is not a column number, counted from 1" "${bad[@]}" data=reviews.tsv label_field=label text_field=2
+refuse 'a label that is no column' 1 "label_field: 'label' is not a column number \(the first column is 1\)" "${bad[@]}" data=reviews.tsv label_field=label text_field=2
 refuse 'a field of plain text' 1 'label_field: only jsonl, tsv and csv have fields, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
 echo '7	film' >>numbers.tsv
-refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range: 2 classes have 0 to 1; set more classes, or labels to a list of all, such as \[1, 2, 5\]$' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
+refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range: the labels of 2 classes are 0 to 1; set more classes, or list all labels in labels, such as \[1, 2, 5\]$' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
 sed 's/^0/1/; t; s/^1/2/' numbers.tsv | head -200 >from_one.tsv
-refuse 'labels from 1' 1 'from_one\.tsv:[0-9]+: label 2 is out of range: 2 classes have 0 to 1; set more classes, or labels' "${bad[@]}" data=from_one.tsv label_field=1
+refuse 'labels from 1' 1 'from_one\.tsv:[0-9]+: label 2 is out of range: the labels of 2 classes are 0 to 1; set more classes, or list all labels' "${bad[@]}" data=from_one.tsv label_field=1
 alike from_one data=from_one.tsv label_field=1 'labels=[1, 2]'
 prints 'are named' '^2 +1 0\.[0-9]+  2 0\.[0-9]+  good film$' predict from_one 'good film'
 refuse 'labels without a field' 1 'classes, labels: are given, but label_field is not' prepare reviews.tsv --labels negative,positive --tokenizer words.json --output bad

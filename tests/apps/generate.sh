@@ -149,7 +149,7 @@ for given, written in zip(open("pairs.jsonl"), open("out"), strict=True):
     given, written = json.loads(given), json.loads(written)
     if (written["text"], written["tokens"], written["end"]) != (given["answer"], 4, "stop"): print(given, written)' 2>&1)"
 prints 'evaluation counts them' 'exact answers: 100\.0%' eval runs/pairs
-refuse 'other objects' 1 'talks.jsonl:1: expected an object with the texts "prompt" and "answer"' train "${pairs[@]/#data=*/data=talks/talks.jsonl}" name=bad
+refuse 'other objects' 1 'talks.jsonl:1: expected an object with the string members "prompt" and "answer"' train "${pairs[@]/#data=*/data=talks/talks.jsonl}" name=bad
 refuse 'pairs without their format' 1 'pairs.jsonl:1: has no text "text"; format pairs reads prompts and answers' train data=pairs.jsonl name=bad
 
 # ---- Errors

@@ -350,7 +350,7 @@ TEST_CASE("pairs: a prompt as a user asks it, and an answer and its end that cou
   CHECK(pair(plain, R"({"prompt": "", "answer": ""})").ids.empty());
   CHECK(pair(marked, R"({"prompt": "a", "answer": ""})").counts == std::vector<bool>{false, false, true});
   CHECK(kPairs.texts(line) == std::vector<std::string>{"the qu", "ick"});
-  const std::string expects = "expected an object with the texts \"prompt\" and \"answer\"";
+  const std::string expects = "expected an object with the string members \"prompt\" and \"answer\"";
   for (const char* bad : {R"({"prompt": "a"})", R"({"answer": "a"})", R"({"prompt": "a", "answer": 3})", R"(["prompt", "answer"])"})
     CHECK(error_of([&] { pair(plain, bad); }) == expects);
   CHECK(contains(error_of([&] { pair(plain, R"({"prompt": "a", )"); }), "JSON: not JSON"));
