@@ -309,9 +309,9 @@ std::vector<std::string> word_labels(const Documents& documents) {
       if (found.empty() && is_integer(piece.text, number)) return {};
       if (!piece.text.empty()) found.insert(piece.text);
     }
-  } catch (const RecordError&) {  // reported when the documents are read
+  } catch (const RecordError&) {  // the error is reported when the documents are read
   }
-  for (const std::string& label : found) check_utf8("labels", label, 0);  // the error is reported when the documents are read
+  for (const std::string& label : found) check_utf8("labels", label, 0);  // a run file can contain only UTF-8
   return {found.begin(), found.end()};
 }
 

@@ -15,16 +15,16 @@ namespace ricci {
 // The position in the files up to which documents were read.
 struct InputPlace {
   int64_t input = 0;     // index of the file
-  int64_t document = 0;  // number of complete documents read from this file
-  int64_t byte = 0;      // number of bytes read from the next document
+  int64_t document = 0;  // complete documents that were read from this file
+  int64_t byte = 0;      // bytes that were read from the next document
   auto operator<=>(const InputPlace&) const = default;
 };
 
-// A document, or a part of a long one. The division depends only on the document's text. In formats with a mask, a piece is one line, read
-// by the format's encoder.
+// A document, or a part of a long one. The division depends only on the document's text. In formats with a mask, a document is one
+// line and is not divided; the format's encoder reads it.
 struct DocumentPiece {
   std::string text;
-  bool starts = false, ends = false;  // true for the first piece, and for the last piece, of a document
+  bool starts = false, ends = false;  // true for the first, or the last, piece of its document
   int32_t label = -1;
   InputPlace end = {};     // position after this piece
   bool after_cut = false;  // it belongs to the validation part
@@ -33,7 +33,7 @@ struct DocumentPiece {
 };
 
 // The documents of files. Cheap to copy. In plain text each file and each archive member is a document. If no end token follows documents,
-// a line end separates them: it is added to each document that lacks one, except the last. (Encoding::bytes changes nothing.)
+// a line end separates them: it is added to each document that lacks one, except the last. (With Encoding::bytes none is added.)
 struct Documents {
   TextSource files;
   DocumentOptions options = {};
@@ -44,8 +44,7 @@ struct Documents {
   bool is_text() const { return traits_of(options.format).is_text(); }
 };
 
-// Returns the length of the longest start of a text that has complete units, whatever text follows. Tokenizer::complete_prefix is such a
-// function.
+// Returns the length of the start of a text that is complete whatever follows, as Tokenizer::complete_prefix does.
 using CompletePrefix = std::function<size_t(std::string_view text)>;
 
 class DocumentReader {
@@ -60,7 +59,7 @@ class DocumentReader {
   // Reads the next piece. Returns false at the end. Errors: TextStream's; the format's; the files end before the cut.
   bool next(DocumentPiece& piece);
   int64_t bytes_of_files() const { return stream_.bytes_of_files(); }  // including those before `from`
-  // False for a piece that starts an empty document, unless an end token follows it.
+  // False for the start of an empty document, unless an end token follows it.
   bool has_tokens(const DocumentPiece& piece) const { return !piece.text.empty() || !documents_.options.keep_line_ends; }
 
  private:
@@ -100,7 +99,7 @@ class DocumentReader {
   Record record_;                             // the record of the last line
   std::string record_place_;                  // for messages
   int64_t first_byte_ = 0;                    // position of the next piece
-  int64_t characters_left_ = documents_.cut;  // number of characters before the cut
+  int64_t characters_left_ = documents_.cut;  // characters before the cut
   bool after_cut_ = false;
 };
 
@@ -119,8 +118,7 @@ struct TextSize {
 // white space at the start or end of a document adds an empty word.
 TextSize size_of_text(const Documents& documents, int64_t from_byte = 0);
 
-// Returns a warning about keys without effect in the first lines or, unless the user named the format, about a text that seems to be JSON.
-// Empty if neither applies.
+// A warning about keys without effect in the first lines or, unless the user named the format, about a text that seems to be JSON; or empty.
 std::string note_on(const Documents& documents, bool is_named);
 
 // Calls `use` for each text that trains a vocabulary: the pieces of the documents or, if the format defines `texts`, the texts of each
