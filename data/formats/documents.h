@@ -118,7 +118,7 @@ struct TextSize {
 // white space at the start or end of a document adds an empty word.
 TextSize size_of_text(const Documents& documents, int64_t from_byte = 0);
 
-// A warning about keys without effect in the first lines or, unless the user named the format, about a text that seems to be JSON; or empty.
+// A warning about keys without effect in the first lines, or, unless the format was named, about a text that seems to be JSON; or empty.
 std::string note_on(const Documents& documents, bool is_named);
 
 // Calls `use` for each text that trains a vocabulary: the pieces of the documents or, if the format defines `texts`, the texts of each

@@ -26,10 +26,11 @@ std::string default_cache_folder() {
 namespace {
 
 namespace fs = std::filesystem;
-// Tokens of the first shard, and the growth per shard. Growth keeps the shards few enough to be open together.
+// The tokens of the first shard, and the growth from shard to shard. It keeps the number of shards small enough for all to be open
+// together.
 constexpr int64_t kFirstShard = 4 << 20, kGrowth = 256 << 10;
 
-// KIND-PLACE-STAMP-SETTINGS: hashes of the paths, of the sizes, times and inodes of the files, and of everything else.
+// Returns KIND-PLACE-STAMP-SETTINGS, with hashes of the paths; of the sizes, times and inodes of the files; and of everything else.
 std::string make_name(const char* kind, const std::vector<Documents>& sources, uint64_t settings) {
   std::vector<uint64_t> places, stamps, all{settings};
   for (const auto& [files, options, cut, stops, limit] : sources) {
@@ -41,7 +42,7 @@ std::string make_name(const char* kind, const std::vector<Documents>& sources, u
 }
 
 // ---- Folders
-// Waits for other programs that use the folder. They can remove the folder when they fail.
+// Makes and locks a folder. Waits for other programs that use it; they may remove it when they fail.
 FolderLock make_and_lock(const std::string& folder) {
   for (;;) {
     make_folders(folder);
@@ -52,7 +53,7 @@ FolderLock make_and_lock(const std::string& folder) {
   }
 }
 
-// Only this user can read the folder.
+// Makes a folder that only this user can read.
 std::string make_temporary_folder() {
   std::error_code error;
   const fs::path asked = fs::temp_directory_path(error);  // $TMPDIR, if that is a folder
@@ -67,7 +68,7 @@ void remove_all(const std::string& path) {
   fs::remove(path, ignored);  // an empty folder can be removed even if the disk refuses to list it
 }
 
-constexpr size_t kChecksum = 17;  // bytes of the line
+constexpr size_t kChecksum = 17;  // bytes of a checksum line
 std::string checksum_line(std::string_view text) { return format_message("{:016x}\n", {xxh64(text)}); }
 
 // A folder that is removed at the end unless kept.
@@ -94,7 +95,7 @@ void Cache::remove_replaced(const std::string& name) const {
 }
 
 std::optional<FolderLock> Cache::lock(const std::string& folder) {
-  const char* const named = std::getenv("RICCI_CACHE");  // others can use a folder that the user names
+  const char* const named = std::getenv("RICCI_CACHE");  // other users can use a folder that the user names
   try {
     make_folders(folder_, named && folder_ == named ? 0777 : 0700);
     return make_and_lock(folder);
@@ -126,7 +127,7 @@ template <class Find, class Make> auto Cache::find_or_make(const std::string& na
         remove_replaced(name);
         return made;
       } catch (const Error& error) {
-        draft.is_kept = is_there(folder + "/" + shard_name(0));  // a later call continues
+        draft.is_kept = is_there(folder + "/" + shard_name(0));  // if true, a later call continues
         if (!dynamic_cast<const DiskFull*>(&error)) throw;
         fault_ = error.what();  // the folder for temporary files may be on another disk
       }
@@ -136,7 +137,7 @@ template <class Find, class Make> auto Cache::find_or_make(const std::string& na
   return make(draft.folder);
 }
 
-// A text in its folder, after its checksum.
+// Finds or makes a text. Its file begins with its checksum.
 template <class Make> std::string Cache::text(const std::string& name, const Make& make) {
   const auto find = [](const std::string& folder) {
     const std::string file = read_text(folder + "/text", kMaxTokenizer), text = file.substr(std::min(kChecksum, file.size()));
@@ -151,7 +152,7 @@ template <class Make> std::string Cache::text(const std::string& name, const Mak
 }
 
 std::shared_ptr<const Tokenizer> Cache::tokenizer(const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction) {
-  if (recipe.name == "byte") return make_tokenizer(recipe, sources);  // reads no text
+  if (recipe.name == "byte") return make_tokenizer(recipe, sources);  // uses no text
   const std::string name = make_name("tokenizer", sources, hash_bytes(format_message("{} {}", {train_fraction, recipe.key()})));
   return tokenizer_from_json(text(name, [&] { return make_tokenizer(recipe, sources, train_fraction)->to_json(); }));
 }

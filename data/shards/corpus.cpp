@@ -21,8 +21,8 @@ std::shared_ptr<const Tokenizer> read_file(TokenizerRecipe recipe) {
   return read_tokenizer(recipe);
 }
 
-// The tokenizer in the shards, else the recipe's. Errors: the recipe asks for a different tokenizer, or for an end token, possible only for
-// texts.
+// Returns the tokenizer in the shards, else the recipe's. Errors: the recipe asks for a different tokenizer, or for an end token, possible
+// only for texts.
 std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TokenizerRecipe& recipe, const std::string& path) {
   if (recipe.eos != Eos::none && !recipe.eos_is_default)
     fail("eos: {}, but {} holds tokens already; set --eos in ricci prepare", {name_of(recipe.eos), path});
@@ -30,7 +30,7 @@ std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TokenizerRecipe& rec
   if (!has_tokenizer(path)) {
     if (is_file) return read_file(recipe);
     if (recipe.name == "byte") return std::make_shared<ByteTokenizer>();
-    fail("tokenizer: {} is made from a text, but {} contains tokens; name the tokenizer file that made them", {recipe.name, path});
+    fail("tokenizer: {} is made from a text, but {} contains tokens; name the tokenizer file that encoded them", {recipe.name, path});
   }
   const auto theirs = tokenizer_of_shards(path);
   if (recipe.name == TokenizerRecipe().name || recipe.name == theirs->name()) return theirs;
@@ -41,7 +41,7 @@ std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TokenizerRecipe& rec
   return theirs;
 }
 
-// The training part of a source, and the end for validation. Without a fraction all of it trains.
+// Returns the training part of a source, and its end for validation. If train_fraction is 0, all of it is the training part.
 std::pair<Tokens, Tokens> divide(const Tokens& tokens, bool is_text, double train_fraction) {
   if (train_fraction == 0) return {is_text ? tokens.in_blocks() : tokens, Tokens()};
   if (!is_text) return tokens.split(train_fraction);
@@ -49,14 +49,14 @@ std::pair<Tokens, Tokens> divide(const Tokens& tokens, bool is_text, double trai
   return {train.in_blocks(), end};
 }
 
-// Error: the shards have different class names.
+// Error: the shards have other class names than `labels`.
 void check_labels(const std::string& folder, const std::vector<std::string>& labels) {
   const std::vector<std::string> theirs = labels_of_shards(folder);
   if (!theirs.empty() && !labels.empty() && theirs != labels)
     fail("labels: {}, but the classes in {} are {}", {join(labels, ", ", ", "), folder, join(theirs, ", ", ", ")});
 }
 
-// The parts of all sources: those for training, and the ends for validation.
+// The training parts of all sources, and their ends for validation.
 struct Parts {
   std::vector<Tokens> train = {};
   Validation end = {};
@@ -97,7 +97,7 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
   Sources found;
   const std::string *shards = nullptr, *text = nullptr;
   for (const std::string& path : paths) {
-    const std::string place = look_for_data(path).value_or(path).string();  // not found: a built-in text, or opening it reports the error
+    const std::string place = look_for_data(path).value_or(path).string();  // if not found: a built-in text, or an error on opening
     const bool is_prepared = about("data", [&] { return names_shards(place); });
     if (is_prepared) found.shards.push_back(place);
     (is_prepared ? shards : text) = &path;
@@ -121,7 +121,7 @@ std::vector<std::string> find_labels(const Sources& data, const std::vector<std:
   if (classes == 0) return {};
   const std::vector<std::string> labels = Cache().labels(documents);
   if (const int64_t kinds = std::ssize(labels); kinds > 0 && kinds != classes)
-    fail("model.classes: {}, but {} has labels of {} kinds, from '{}' to '{}'; set model.classes={}",
+    fail("model.classes: {}, but {} has {} distinct labels, from '{}' to '{}'; set model.classes={}",
         {classes, documents.files.name(), kinds, one_line(labels.front()), one_line(labels.back()), kinds});
   return labels;
 }
@@ -132,7 +132,7 @@ std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe,
   if (recipe.kind()->needs_size && recipe.training.vocab == 0)
     fail("tokenizer: {} needs a vocabulary size, such as model.vocab=4000", {recipe.name});
   if (traits_of(data.texts.at(0).options.format).has_template)
-    fail("tokenizer: {}, but format: messages needs one with chat markers, a file or the tokenizer of init", {recipe.name});
+    fail("tokenizer: {}, but format: messages needs a tokenizer with chat markers: a file, or the tokenizer of init", {recipe.name});
   for (Documents& text : data.texts) text.options.keep_line_ends = recipe.eos != Eos::document;
   return Cache().tokenizer(recipe, data.texts, train_fraction);
 }

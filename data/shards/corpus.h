@@ -1,4 +1,4 @@
-// From paths to tokens, in three steps. The cache turns texts into shards; shards can also exist already.
+// Turns paths into tokens, in three steps. The cache turns texts into shards; shards can also exist already.
 //   find_sources(paths)             texts or shards
 //   choose_tokenizer(recipe, data)  the tokenizer of the shards, or of the recipe
 //   open_corpus(request)            tokens for training and validation
@@ -21,16 +21,16 @@ namespace ricci {
 // Texts or shards, never both. Each element is a source.
 struct Sources {
   std::vector<Documents> texts = {};
-  std::vector<std::string> shards = {};  // folders of shards, and files of llm.c
+  std::vector<std::string> shards = {};  // folders of shards, and llm.c files
   bool empty() const { return texts.empty() && shards.empty(); }
 };
 
 struct CorpusRequest {
-  Sources data = {}, validation = {};  // without validation the end of data is used
-  double train_fraction = 0;           // the part of data that trains; by default all
+  Sources data = {}, validation = {};  // without validation sources, the end of `data` is used
+  double train_fraction = 0;           // the part of `data` for training (0: all)
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   std::vector<std::string> labels = {};  // class names, if any
-  int64_t context = 0;                   // keeps documents with answers only if one begins in these first tokens
+  int64_t context = 0;                   // documents with answers are kept only if one begins in the first `context` tokens
   std::function<void(const std::string& line)> warn = {};
   std::function<void(const Tokens& source)> check = {};  // throws if these tokens cannot train a model
 };
@@ -38,14 +38,14 @@ struct CorpusRequest {
 struct Validation {
   Tokens tokens = {};
   std::optional<Documents> text = {};  // if the source is one plain text
-  int64_t from_byte = 0;               // start of the tokens in it
+  int64_t from_byte = 0;               // where these tokens start in the text
   MaskedCounts answers = {};           // if the documents have answers
 };
 
 struct Corpus {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<Tokens> sources = {};  // for training
-  Tokens train = {};                 // all sources
+  Tokens train = {};                 // all sources joined
   Validation validation = {};
   MaskedCounts answers = {};             // in training and validation
   std::vector<std::string> labels = {};  // CorpusRequest::labels
@@ -53,25 +53,25 @@ struct Corpus {
   uint64_t hash() const;  // depends on all tokens, not on their files
 };
 
-// Resolves the paths. Texts form one source; if they are mixed, each path is one. Errors: a path is missing or empty; shards and texts are
-// mixed.
+// Resolves the paths. All texts form one source or, if is_mixed, each path is one. Errors: a path is missing or empty; the paths name both
+// shards and texts.
 Sources find_sources(const std::vector<std::string>& paths, const DocumentOptions& documents, Encoding encoding,
     std::span<const BuiltInText> built_in, bool is_mixed);
 
 // The class names: the given ones, else those in the first shards, else the sorted words that label the training texts; empty if labels are
-// numbers. Validation documents never define classes. Error: the number of distinct labels is not the number of classes.
+// numbers. Validation documents never define classes. Error: the number of distinct labels differs from the number of classes.
 std::vector<std::string> find_labels(const Sources& data, const std::vector<std::string>& asked);
 
-// The tokenizer in the shards, or in the recipe's file, or one made from the training part of the texts, after cutting them
+// Returns the tokenizer in the shards or in the recipe's file, or makes one from the training part of the texts after cutting them
 // (Documents::cut). Errors: the file's and the training's; the shards have a different tokenizer; the recipe asks for an end token in
-// shards, or lacks the size that its kind needs.
+// shards, or lacks the vocabulary size that its kind needs.
 std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe, Sources& data, double train_fraction);
 
 // Errors: a text is too short to split, or has characters outside the vocabulary; shards have a different tokenizer or class names; no
 // answer begins inside the context.
 Corpus open_corpus(const CorpusRequest& request);
 
-// The tokens that score a model: the validation data, else the end of the data.
+// The tokens for evaluation: the validation data, else the end of the data.
 Validation open_validation(const CorpusRequest& request);
 
 }  // namespace ricci

@@ -33,7 +33,7 @@ template <class Id> void pack(std::span<const int64_t> ids, std::string& packed)
 // Collects packed ids and documents, and writes each full shard.
 class ShardWriter {
  public:
-  // first: the header of the next shard, without its counts of tokens and documents.
+  // `first` is the header of the first shard to write, without its numbers of tokens and documents.
   ShardWriter(const std::string& folder, const ShardHeader& first, bool divides_documents, const PrepareOptions& options, Prepared& all)
       : folder_(folder), next_(first), options_(options), divides_documents_(divides_documents), all_(all) {}
 
@@ -105,7 +105,7 @@ class ShardWriter {
   const std::string& folder_;
   ShardHeader next_;
   const PrepareOptions& options_;
-  bool divides_documents_;  // two shards can share one document, but no record: split() would count it twice
+  bool divides_documents_;  // two shards can share a document of a text, but no record: split() would count it twice
   Prepared& all_;
   std::string ids_;
   std::vector<uint64_t> mask_, starts_;
@@ -115,7 +115,7 @@ class ShardWriter {
 };
 
 // ---- Encoding
-// Pieces are encoded together up to one of these limits. An id needs eight bytes, and a byte can give an id.
+// Pieces are encoded together until one of these limits is reached. An id needs eight bytes of memory, and a byte of text can give an id.
 constexpr size_t kMinBytes = 512 << 10, kBytesPerThread = 64 << 10, kMaxPieces = 16384;
 
 struct Pieces {
@@ -166,12 +166,13 @@ std::optional<ShardHeader> find_header(const std::string& path, bool checks_body
     const ShardFile file(path);
     if (checks_body) file.check_body();
     return file.header();
-  } catch (const Error&) {  // the shard is written again
+  } catch (const Error&) {  // the shard will be written again
     return {};
   }
 }
 
-// Counts the intact shards and returns the header of the last. Error: a shard has other inputs or settings.
+// Counts the intact shards and returns the header of the last one. Error: a shard has different inputs or settings, and `replaces` is
+// false.
 std::optional<ShardHeader> find_shards(const std::string& folder, const ShardHeader& ours, bool replaces, Prepared& all) {
   for (const std::string& name : names_in(folder)) {
     if (!is_shard_name(name)) continue;
@@ -179,7 +180,7 @@ std::optional<ShardHeader> find_shards(const std::string& folder, const ShardHea
     const std::optional<ShardHeader> header = find_header(path, false);
     const bool is_ours = header && header->source_hash == ours.source_hash && header->tokenizer_hash == ours.tokenizer_hash;
     if (replaces && !(is_ours && name == shard_name(header->number))) remove_file(path);
-    else if (header && !is_ours) fail("{}: contains shards with different inputs, settings or tokenizer; name another folder", {folder});
+    else if (header && !is_ours) fail("{}: contains shards with different inputs, settings or tokenizer; choose another folder", {folder});
   }
   std::optional<ShardHeader> last;
   while (!last || !last->is_last) {
@@ -196,7 +197,7 @@ void write_tokenizer(const std::string& folder, const Tokenizer& tokenizer, bool
   const std::string path = folder + "/tokenizer.json", json = tokenizer.to_json();
   const std::optional<File> file = File::find(path);
   if (file && file->size() <= kMaxTokenizer && read_text(path, kMaxTokenizer) == json) return;
-  if (file && !replaces) fail("{}: a different tokenizer is there; name another folder", {path});
+  if (file && !replaces) fail("{}: a different tokenizer already exists here; choose another folder", {path});
   write_atomically(path, json);
 }
 

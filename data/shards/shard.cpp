@@ -94,7 +94,7 @@ void ShardFile::read_llmc_header(int32_t version, int64_t bytes_per_token) {
 
 void ShardFile::check_size(int64_t expected) const {
   if (const int64_t size = file_.size(); size != expected)
-    fail("{}: the shard has {} bytes instead of {}: it was {}", {path(), size, expected, size < expected ? "cut short" : "continued"});
+    fail("{}: the shard has {} bytes instead of {}: it was {}", {path(), size, expected, size < expected ? "cut short" : "extended"});
 }
 
 void ShardFile::check_body() const {
@@ -116,7 +116,7 @@ void ShardFile::read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) 
   read_at((header_.is_prepared() ? sizeof header_ : kLlmcHeader) + first * header_.bytes_per_token, packed, bytes);
   const int64_t wrong = header_.bytes_per_token == 2 ? widen<uint16_t>(packed, ids, vocab_size) : widen<uint32_t>(packed, ids, vocab_size);
   if (wrong >= 0)
-    fail("{}: id {} of token {} is outside the vocabulary of {}", {path(), ids[static_cast<size_t>(wrong)], first + wrong, vocab_size});
+    fail("{}: id {} at position {} is outside the vocabulary of {}", {path(), ids[static_cast<size_t>(wrong)], first + wrong, vocab_size});
 }
 
 void ShardFile::read_counts(int64_t first, std::span<uint8_t> counts) const {

@@ -28,7 +28,7 @@ struct TokenSpan {
 
 struct ShardHeader {
   char magic[8] = {'R', 'I', 'C', 'C', 'I', 'S', 'H', 'D'};
-  uint32_t version = 1;  // 0 for an llm.c shard: sets only the members that follow from its contents
+  uint32_t version = 1;  // 0 for an llm.c shard: only members that follow from its contents are set
   uint32_t bytes_per_token = 0;
   int64_t vocab_size = 0;
   uint64_t tokenizer_hash = 0;
@@ -38,10 +38,10 @@ struct ShardHeader {
   int64_t documents = 0;
   int64_t text_bytes = 0;
   InputPlace end;                         // the next shard starts here
-  uint32_t is_last = 0;                   // in its corpus
+  uint32_t is_last = 0;                   // 1 for the last shard of its corpus
   uint16_t first_document_continues = 0;  // it started in the previous shard
   uint16_t after_cut = 0;                 // the tokens belong to the validation part of a text
-  int64_t classes = 0;                    // labels are 0 ... classes - 1; without labels 0
+  int64_t classes = 0;                    // labels are 0 ... classes - 1 (0: no labels)
   uint64_t body_hash = 0;                 // hash_of_file of everything after the header
   uint64_t own_hash = 0;                  // hash of everything above
 
@@ -59,7 +59,7 @@ static_assert(sizeof(ShardHeader) == 128);
 class ShardFile {
  public:
   // Checks the header and the file length. An llm.c shard has no checksum, so it is read completely for body_hash. Errors: the file is not
-  // a shard, has the wrong version, a damaged header, or the wrong length.
+  // a shard, or has the wrong version, a damaged header or the wrong length.
   explicit ShardFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
@@ -67,9 +67,9 @@ class ShardFile {
   // Compares the body of a prepared shard with its checksum, as the first read does. Error: they differ.
   void check_body() const;
 
-  // Reads the ids [first, first + ids.size()). Errors: an id is outside the vocabulary; the shard was cut while in use.
+  // Reads the ids [first, first + ids.size()). Errors: an id is outside the vocabulary; the shard was cut short while it was in use.
   void read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const;
-  // 1 for each scored token, 0 for the others.
+  // Writes 1 for each scored token, and 0 for the others.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
   // An llm.c shard has no index. Its documents are blocks of kBlock tokens.
   static constexpr int64_t kBlock = 4096;
@@ -89,7 +89,7 @@ class ShardFile {
 // True if the file starts with the magic number of either format.
 bool is_shard(const File& file);
 
-// shard-00042.tokens
+// The file name of a shard, such as shard-00042.tokens.
 std::string shard_name(int64_t number);
 // True for such a name with any index.
 bool is_shard_name(std::string_view name);

@@ -21,7 +21,7 @@ std::string file_name(const std::string& path) { return fs::path(path).filename(
 
 bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(File(path)); }
 
-// The prepared shards of a folder, or all its visible files, or the one file.
+// Returns the prepared shards of a folder, or all its visible files, or the path itself if it is a file.
 std::vector<std::string> shard_paths(const std::string& path) {
   if (!is_folder(path)) return {path};
   const std::vector<std::string> names = names_in(path);
@@ -32,11 +32,11 @@ std::vector<std::string> shard_paths(const std::string& path) {
   return paths;
 }
 
-// The shards in numerical order.
+// Opens the shards in numerical order.
 Files open_files(const std::string& path) {
   const std::vector<std::string> paths = shard_paths(path);
   rlimit limit = {};
-  if (paths.size() > 100 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {  // the default is below the maximum
+  if (paths.size() > 100 && ::getrlimit(RLIMIT_NOFILE, &limit) == 0) {  // raises the limit of open files to its maximum
     limit.rlim_cur = limit.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
@@ -66,7 +66,7 @@ void check_corpus(const std::string& path, const Files& files, const Tokenizer& 
   if (first.tokenizer_hash != tokenizer.hash() || first.vocab_size != tokenizer.vocab_size())
     fail("{}: the shards were made by a different tokenizer, of {} tokens, than the {} tokenizer of {} tokens{}",
         {path, first.vocab_size, tokenizer.name(), tokenizer.vocab_size(),
-            first.vocab_size == tokenizer.vocab_size() ? "; ricci prepare --eos gives all the same end of documents" : ""});
+            first.vocab_size == tokenizer.vocab_size() ? "; ricci prepare --eos gives all shards the same end token" : ""});
 }
 
 }  // namespace
@@ -203,7 +203,7 @@ int64_t Tokens::label(int64_t number, int64_t index) const {
 }
 
 // ---- Parts
-// The documents [first, end), indexed over all parts.
+// Returns the documents [first, end), indexed over all parts.
 Tokens Tokens::part(const char* label, int64_t first, int64_t end) const {
   Tokens some = without_parts();
   some.name_ += format_message(" ({})", {label});

@@ -1,6 +1,6 @@
 // Tokens: the ids of a corpus in shard files, read when a batch needs them. A corpus can be larger than memory.
-// Reading order of this folder: corpus.h: from a user's texts or shards to tokens; tokens.h; shard.h: the shard format; prepare.h: the one
-// writer of shards; cache.h: texts as shards in the cache.
+// Reading order of this folder: corpus.h (from a user's texts or shards to tokens), tokens.h, shard.h (the shard format), prepare.h (the
+// only writer of shards), cache.h (texts as shards in the cache).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -20,11 +20,11 @@ class Tokens {
   Tokens() = default;  // no tokens
   static constexpr int64_t kBlock = ShardFile::kBlock;
 
-  // A folder of prepared or llm.c shards, or one llm.c file. All files stay open, even if the folder is replaced meanwhile. The first use
-  // of a prepared shard compares its body with its checksum. Errors: a shard is missing, damaged or has the wrong length; the folder has
-  // shards of more than one corpus or tokenizer; the preparation was interrupted; the tokenizer is the wrong one.
+  // Opens a folder of prepared or llm.c shards, or one llm.c file. All files stay open, even if the folder is replaced meanwhile. The first
+  // use of a prepared shard compares its body with its checksum. Errors: a shard is missing, damaged or has the wrong length; the folder
+  // has shards of more than one corpus or tokenizer; the preparation was interrupted; the tokenizer is the wrong one.
   static Tokens open(const std::string& path, const Tokenizer& tokenizer);
-  // The cache's shards as one shard with this name. All are compared with their checksums.
+  // Opens the cache's shards as one shard with this name, and compares all with their checksums.
   static Tokens open_cached(const std::string& path, const Tokenizer& tokenizer, const std::string& name);
 
   int64_t size() const { return tokens_; }
@@ -38,7 +38,7 @@ class Tokens {
   // Reads the ids [first, first + ids.size()). Errors: they are outside the corpus; ShardFile::read's.
   void read(int64_t first, std::span<int64_t> ids) const;
   bool has_mask() const;
-  // 1 for each scored token, 0 for the others. Without a mask all are scored.
+  // Writes 1 for each scored token, and 0 for the others. Without a mask all are scored.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
 
   // The documents, shard by shard. Shuffling permutes the shards, and the documents of each. Spans are relative to the start of the corpus,
@@ -51,14 +51,14 @@ class Tokens {
   int64_t classes() const { return classes_; }
   int64_t label(int64_t shard, int64_t index) const;
 
-  // The first documents, about `fraction` of all, and the rest. Error: a part is empty.
+  // The first documents, about `fraction` of all, and the rest. Error: a part would be empty.
   std::pair<Tokens, Tokens> split(double fraction) const;
   // The two parts of a text that was cut (Documents::cut).
   std::pair<Tokens, Tokens> split_at_cut() const;
-  int64_t bytes_before_cut() const;  // in the text
-  // The documents in blocks of kBlock tokens. A plain text can be one document, so its parts must be shuffled.
+  int64_t bytes_before_cut() const;  // bytes of the text before its cut
+  // Divides the documents into blocks of kBlock tokens. A plain text can be one document, so its blocks are shuffled instead.
   Tokens in_blocks() const;
-  // Replaces the documents by these spans, without labels and in one shard.
+  // Replaces the documents with these spans, without labels and in one shard.
   Tokens select(std::vector<TokenSpan> documents) const;
 
  private:
@@ -68,10 +68,10 @@ class Tokens {
     std::shared_ptr<const ShardFile> file;
     TokenSpan tokens;                     // in the file
     int64_t first_document, documents;    // in the file
-    int64_t first = 0, first_of_all = 0;  // first token and document in the parts of the corpus
+    int64_t first = 0, first_of_all = 0;  // index of its first token, and of its first document, in the corpus
   };
   struct Shard {
-    int64_t first_of_all, documents;                            // in the parts
+    int64_t first_of_all, documents;                            // documents in the parts
     std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // select()'s documents, used instead
     int64_t first = 0;                                          // spans are relative to this token of the corpus
   };
@@ -90,13 +90,13 @@ class Tokens {
   std::string name_;
 };
 
-// All sources, in order. The result has labels if all of them do. Errors: sources is empty; the tokenizers differ.
+// Joins the sources in order. The result has labels if all of them do. Errors: sources is empty; the tokenizers differ.
 Tokens join(std::vector<Tokens> sources);
 
 // True for a shard, a folder with prepared shards, or a folder of llm.c shards. Error: a folder mixes llm.c shards and other files.
 bool names_shards(const std::string& path);
 
-// True for prepared shards. They include a tokenizer.json.
+// True for a folder of prepared shards. It includes a tokenizer.json.
 bool has_tokenizer(const std::string& path);
 // The tokenizer in a folder of prepared shards. Errors: the file's.
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path);

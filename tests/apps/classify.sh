@@ -129,7 +129,7 @@ shows 'a line that is not JSON is named' '^ricci predict: stdin:1: not JSON: fau
 
 # ---- Errors, in one line
 bad=(train "${small[@]}" name=bad)
-refuse 'another number of classes' 1 "model\.classes: 3, but reviews\.tsv has labels of 2 kinds, from 'negative' to 'positive'; set model\.classes=2" "${bad[@]}" "${tsv[@]}" model.classes=3
+refuse 'another number of classes' 1 "model\.classes: 3, but reviews\.tsv has 2 distinct labels, from 'negative' to 'positive'; set model\.classes=2" "${bad[@]}" "${tsv[@]}" model.classes=3
 refuse 'names of another number' 1 'labels: has 3 names, expected 2 \(model\.classes\)' "${bad[@]}" "${tsv[@]}" 'labels=[a, b, c]'
 refuse 'names twice' 1 "labels: 'a' is empty or a duplicate" "${bad[@]}" "${tsv[@]}" 'labels=[a, a]'
 refuse 'other names' 1 "reviews\.tsv:1: label 'positive' is not one of bad, good" "${bad[@]}" "${tsv[@]}" 'labels=[bad, good]'

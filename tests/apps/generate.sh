@@ -161,5 +161,5 @@ refuse_line() {
 refuse_line 'another role' "bad.jsonl:2: message 1: role 'tool', expected system, user, assistant" '{"messages": [{"role": "tool", "content": "a"}]}'
 refuse_line 'no UTF-8' 'bad.jsonl: byte [0-9]+ .* is not' $'{"messages": [{"role": "user", "content": "\xff"}]}'
 refuse_line 'a million messages' 'bad.jsonl:2: JSON: .*values' "$(awk 'BEGIN { printf "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}"; for (i = 1; i < 1000000; ++i) printf ",{\"role\": \"user\", \"content\": \"a\"}"; print "]}" }')"
-refuse 'no markers' 1 'tokenizer: char, but format: messages needs one with chat markers' train data=talks/talks.jsonl format=messages name=bad
+refuse 'no markers' 1 'tokenizer: char, but format: messages needs a tokenizer with chat markers' train data=talks/talks.jsonl format=messages name=bad
 finish

@@ -143,7 +143,7 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
   CHECK(test::bounded_error([&] { open_corpus(load_config<TrainConfig>("", {"data=[" + unended + ", " + closed + "]"})); }) ==
         closed +
             ": the shards were made by a different tokenizer, of 3 tokens, than the char tokenizer of 3 tokens; ricci prepare --eos gives "
-            "all the same end of documents");
+            "all shards the same end token");
 }
 
 TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a smaller one, with a line") {

@@ -250,7 +250,7 @@ TEST_CASE("cache: damage while it is in use is an error, not a crash") {
   const std::string path = file_of(folder / "cache", "shard-00000.tokens");
   read_all(tokens);
   std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).seekp(128 + 2 * 30).write("\x09", 1);
-  CHECK(error_of([&] { read_all(tokens); }) == path + ": id 9 of token 30 is outside the vocabulary of 1");
+  CHECK(error_of([&] { read_all(tokens); }) == path + ": id 9 at position 30 is outside the vocabulary of 1");
   fs::resize_file(path, 128 + 2 * 99);
   CHECK(error_of([&] { read_all(tokens); }) == path + ": the shard was cut short while it was in use");
 }

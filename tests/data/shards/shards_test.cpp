@@ -146,7 +146,7 @@ TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks instead of
     CHECK(tokens.document(0, 1).end == 5000);
   }
   CHECK(error_of([&] { text_of(Tokens::open(llama, CharTokenizer("abc")), 0, 5); }) ==
-        llama + ": id 4 of token 2 is outside the vocabulary of 3");
+        llama + ": id 4 at position 2 is outside the vocabulary of 3");
   const std::string cut = folder.write("cut.bin", llmc_shard(20240520, 1, {1, 2, 3}, 2, 5));
   CHECK(error_of([&] { Tokens::open(cut, tokenizer); }) == cut + ": the shard has 1030 bytes instead of 1034: it was cut short");
   const std::string version = folder.write("version.bin", llmc_shard(20240520, 2, {1, 2, 3}, 2));
@@ -184,7 +184,7 @@ TEST_CASE("shards that were cut, continued or altered are named") {
   CHECK(error_of_folder(path) == shard + ": the shard is cut short inside its header");
   restore();
   std::ofstream(shard, std::ios::binary | std::ios::app) << "x";
-  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes instead of {}: it was continued", {shard, size + 1, size}));
+  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes instead of {}: it was extended", {shard, size + 1, size}));
   restore();
   alter(shard, 40, "x");
   CHECK(error_of_folder(path) == shard + ": the header of the shard is damaged");
@@ -306,7 +306,7 @@ TEST_CASE("a folder with shards of something else is not touched") {
   Corpus corpus;
   corpus.prepare("whole");
   const std::string whole = corpus.folder / "whole", bytes = bytes_of(whole);
-  const std::string message = whole + ": contains shards with different inputs, settings or tokenizer; name another folder";
+  const std::string message = whole + ": contains shards with different inputs, settings or tokenizer; choose another folder";
   corpus.shard_tokens = 30'000;
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   corpus.shard_tokens = 15'000;
@@ -318,7 +318,7 @@ TEST_CASE("a folder with shards of something else is not touched") {
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   CHECK(bytes_of(whole) == rest);
   corpus.folder.write("other/tokenizer.json", "{}");
-  CHECK(contains(error_of([&] { corpus.prepare("other"); }), "other/tokenizer.json: a different tokenizer is there"));
+  CHECK(contains(error_of([&] { corpus.prepare("other"); }), "other/tokenizer.json: a different tokenizer already exists here"));
   const std::string ends = corpus.folder.write("ends.txt", "<end><end>"), end = corpus.folder.write("end.txt", "<end>");
   const auto without_tokens = [&](const std::vector<std::string>& paths) {
     return error_of([&] { prepare(corpus.folder, "none", {.files = TextSource(paths), .options = {.documents = "<end>"}}); });
