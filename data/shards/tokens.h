@@ -71,7 +71,7 @@ class Tokens {
     int64_t first = 0, first_of_all = 0;  // index of its first token, and of its first document, in the corpus
   };
   struct Shard {
-    int64_t first_of_all, documents;                            // documents in the parts
+    int64_t first_of_all, documents;                            // index in all parts, and number of documents
     std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // select()'s documents, used instead
     int64_t first = 0;                                          // spans are relative to this token of the corpus
   };

@@ -19,14 +19,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A path as given, and under $RICCI_DATA.
+// Returns the path as given, and under $RICCI_DATA.
 std::vector<fs::path> candidates(const std::string& path) {
   const char* const folder = std::getenv("RICCI_DATA");
   if (!folder || !*folder || path.starts_with('/')) return {path};
   return {path, fs::path(folder) / path};
 }
 
-// "; train.tsv.zst is there": the file in this folder with the longest common prefix, at least up to the first dot.
+// Returns "; train.tsv.zst is there", for the file in this folder with the longest common prefix, at least up to the first dot.
 std::string nearest_file_note(const fs::path& path) {
   const std::string asked = path.filename().string() + ".";  // the dot prefers the name with one more suffix
   std::string nearest;
@@ -46,7 +46,7 @@ std::string nearest_file_note(const fs::path& path) {
 
 int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-// Follows links, but enters no folder twice. A link can lead back.
+// Appends the files below a path. Follows links, but enters no folder twice: a link can lead back.
 void append_files(const fs::path& path, std::set<std::pair<dev_t, ino_t>>& visited, std::vector<fs::path>& files) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return files.push_back(path);
@@ -154,7 +154,8 @@ void TextSource::check_unchanged() const {
     if (file.built_in) continue;
     const TextFile now = inspect(file.path);
     if (now.stamp != file.stamp)
-      fail("data: {} changed while it was in use: it had {} bytes and now has {}, or others", {file.path.string(), file.bytes, now.bytes});
+      fail("data: {} changed while it was in use: it had {} bytes and now has {}, possibly different ones",
+          {file.path.string(), file.bytes, now.bytes});
   }
 }
 

@@ -1,5 +1,5 @@
 // The files of a text, and a stream through them. Files can be plain, compressed (.gz .zst .xz .bz2) or tar archives, and are recognized by
-// their content; a text can also be built into the program. All programs read texts by TextStream.
+// their content; a text can also be built into the program. All programs read texts with TextStream.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace ricci {
 
-// The path as given, else under $RICCI_DATA. Error: neither exists; the message names both and the key or option that asked.
+// Finds a path as given, else under $RICCI_DATA. Error: neither exists; the message contains both paths and the key or option.
 std::filesystem::path find_data(const std::string& path, const char* key = "data");
 // Like find_data, but returns nullopt if neither exists.
 std::optional<std::filesystem::path> look_for_data(const std::string& path);
@@ -28,7 +28,7 @@ struct BuiltInText {
   std::string_view text;  // outlives every source that uses it
 };
 
-// A file, as it was found, or a built-in text.
+// A file as it was found, or a built-in text.
 struct TextFile {
   std::filesystem::path path;  // or the name of a built-in text
   int64_t bytes = 0;           // on disk
@@ -37,15 +37,15 @@ struct TextFile {
   std::string name() const { return one_line(path.filename().string(), 255); }  // without control characters
 };
 
-// The files of a text, a small value. The constructor finds the files but does not read them.
+// The files of a text. Cheap to copy. The constructor finds the files but does not read them.
 class TextSource {
  public:
-  // Files and folders in this order. A folder means all visible files below it, sorted by path. Errors: a path is not found, or not a
-  // regular file; a file or folder is empty.
+  // The paths of files and folders, in this order. A folder means all visible files below it, sorted by path. Errors: a path is not found
+  // or not a regular file; a file or folder is empty.
   explicit TextSource(const std::vector<std::string>& paths, std::span<const BuiltInText> built_in = {});
   explicit TextSource(const std::string& path) : TextSource(std::vector{path}) {}
 
-  // These files in an encoding other than UTF-8.
+  // The same files, read in this encoding.
   TextSource read_as(Encoding encoding) const;
   Encoding encoding() const { return encoding_; }
 
@@ -53,7 +53,7 @@ class TextSource {
   int64_t bytes_on_disk() const;
   std::string name() const;  // for messages: "input.txt", "a.txt and 2 more"
 
-  // Hashes for cache names: of the paths and the encoding; of the sizes, times and inodes of the files.
+  // Hashes for cache names: place_hash() of the paths and the encoding, stamp_hash() of the sizes, times and inodes of the files.
   uint64_t place_hash() const;
   uint64_t stamp_hash() const;
   // A hash of the bytes of each file. Reads all files.
@@ -77,9 +77,9 @@ class TextStream {
   ~TextStream();
   TextStream(const TextStream&) = delete;
 
-  // Moves to the next visible, regular member in this file or a later one; false at the end.
+  // Moves to the next visible, regular member in this file or a later one. Returns false at the end.
   bool next_member();
-  int64_t file() const { return file_; }             // index of the open file; at the end the number of files
+  int64_t file() const { return file_; }             // index of the open file; at the end, the number of files
   const std::string& name() const { return name_; }  // the member: "corpus.txt", or "corpus.tar: a/b.txt"
   // The next block of the member, about 256 KiB, valid until the next call; empty at its end.
   std::string_view next();

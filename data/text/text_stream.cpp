@@ -1,5 +1,5 @@
-// libarchive reads all files: plain, compressed and archives. zlib unpacks .gz first. libarchive 3.6 checks neither the CRC-32 nor the
-// length of its members and misses most damage.
+// libarchive reads all files: plain, compressed and archives. zlib unpacks .gz files first: libarchive 3.6 checks neither the CRC-32 nor
+// the length of gzip members, and misses most damage.
 #include <archive.h>
 #include <archive_entry.h>
 #include <zlib.h>
@@ -63,7 +63,7 @@ class TextStream::File : z_stream {
   int64_t position_ = 0;
   bool is_gzip_ = false, in_gzip_ = true;  // in_gzip_: inside a member of the .gz
   archive* handle_ = nullptr;
-  std::exception_ptr error_;  // thrown while the library read
+  std::exception_ptr error_;  // thrown while libarchive was reading
   bool in_member_ = false;
 };
 
@@ -77,7 +77,7 @@ void TextStream::File::open() {
     constexpr int gzip = 16;
     unpacked_.resize(kBlock);
     if (inflateInit2(this, gzip + MAX_WBITS) != Z_OK) throw std::bad_alloc();
-  } else if (open_) {  // only formats with a clear signature; a plain text must not be read as a compressed one
+  } else if (open_) {  // only formats with a clear signature, so a plain text is never read as compressed
     archive_read_support_filter_zstd(handle_);
     archive_read_support_filter_xz(handle_);
     archive_read_support_filter_bzip2(handle_);
@@ -97,7 +97,7 @@ TextStream::File::~File() {
   inflateEnd(this);
 }
 
-// Exceptions must not pass through the library.
+// Gives libarchive the next block. Exceptions must not pass through the library.
 la_ssize_t TextStream::File::give(archive* handle, void* self, const void** block) {
   File& file = *static_cast<File*>(self);
   try {
@@ -146,8 +146,8 @@ void TextStream::File::check_zeros(int64_t position, const char* format) {
     if (!is_zeros(rest)) reject(format_message("bytes that are not {} follow its end", {format}));
 }
 
-// Error: bytes follow the last compressed stream, or the zeros at the end of an archive are missing. The library accepts both, the second
-// even if the file was cut between two members.
+// Error: bytes follow the last compressed stream, or the zeros at the end of an archive are missing. libarchive accepts both, even if the
+// file was cut between two members.
 void TextStream::File::check_end() {
   if (archive_filter_code(handle_, 0) != ARCHIVE_FILTER_NONE)
     return check_zeros(archive_filter_bytes(handle_, -1), archive_filter_name(handle_, 0));
@@ -155,7 +155,7 @@ void TextStream::File::check_end() {
   const int64_t end = archive_filter_bytes(handle_, 0);
   int64_t last_block = end - 512;
   if (archive_read_header_position(handle_) == end || !is_zeros(read_file(last_block)))
-    reject("it has no end, and was cut short after a member");
+    reject("the end of the archive is missing: it was cut short after a member");
 }
 
 void TextStream::File::reject() {
@@ -203,8 +203,8 @@ std::string_view TextStream::File::next(const std::string& name) {
   return block;
 }
 
-// POSIX and GNU archives have the word "ustar" in the header of their first member. The library would also accept 512 zeros as an archive,
-// but a recording can start with silence.
+// POSIX and GNU archives contain the word "ustar" in the header of their first member. libarchive would also accept 512 zeros as an
+// archive, but an audio recording can start with silence.
 bool TextStream::is_archive(const TextFile& file) {
   if (file.built_in) return false;
   File start(file, false);

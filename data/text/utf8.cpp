@@ -11,7 +11,7 @@
 namespace ricci {
 namespace {
 
-// Moves past the character at the position and returns its code. If it is invalid: returns a negative number and moves past its longest
+// Moves past the character at the position and returns its code. If it is invalid, returns a negative number and moves past its longest
 // valid prefix.
 UChar32 decode(std::string_view text, size_t& position) {
   const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data()) + position;
@@ -23,7 +23,7 @@ UChar32 decode(std::string_view text, size_t& position) {
   return code;
 }
 
-// The first byte that is not valid UTF-8, or the end.
+// Returns the position of the first byte that is not valid UTF-8, or the length of the text.
 size_t find_invalid(std::string_view text) {
   for (size_t position = 0; position < text.size();) {
     const size_t start = position;
@@ -33,7 +33,7 @@ size_t find_invalid(std::string_view text) {
   return text.size();
 }
 
-// The end of an error about a file that is not a text: a guess at its encoding, and the way out.
+// Returns the end of an error about a file that is not a text: a guess at its encoding, and the way out.
 std::string guess_encoding(std::string_view start, const std::string& name, bool is_nul) {
   using namespace std::string_view_literals;
   const auto zero = [&](size_t i) { return i < start.size() && start[i] == 0; };
@@ -140,7 +140,7 @@ void TextDecoder::append(std::string_view block, const std::string& name, std::s
   check(bytes, name);
   std::string decoded;
   if (!is_utf8) {
-    for (const char byte : bytes) append_utf8(static_cast<unsigned char>(byte), decoded);  // its code points are its bytes
+    for (const char byte : bytes) append_utf8(static_cast<unsigned char>(byte), decoded);  // in Latin-1 a code point equals its byte
     bytes = decoded;
   }
   constexpr std::string_view kMark = "\xef\xbb\xbf";
