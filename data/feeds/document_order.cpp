@@ -39,7 +39,7 @@ DocumentOrder::DocumentOrder(const Tokens& tokens, uint64_t seed) : tokens_(toke
   enter_shard();
 }
 
-// The order of the shards and the document order of each shard are computed from different seeds.
+// The shard order and the document order of each shard have different seeds.
 void DocumentOrder::enter_shard() {
   const auto order = [&](int64_t count, int64_t shard) {
     const std::array numbers{place_.epoch, shard};

@@ -9,14 +9,13 @@
 
 namespace ricci {
 
-// A position in the order: the epoch, the ranks of the shard and the document in it, and the number of tokens already taken from the
-// document.
+// A position in the order: the epoch, the ranks of the shard and the document in it, and the tokens already taken from the document.
 struct StreamPlace {
   int64_t epoch = 0, shard = 0, document = 0, token = 0;
   bool operator==(const StreamPlace&) const = default;
 };
 
-// Every epoch visits each document once. It shuffles the shards, and the documents within each shard.
+// Every epoch visits each document once. It shuffles the shards, and the documents of each shard.
 class DocumentOrder {
  public:
   // Error: the corpus is empty.
@@ -25,7 +24,6 @@ class DocumentOrder {
   // The remaining tokens of the document, and its label.
   TokenSpan rest() const { return {document_.first + place_.token, document_.end}; }
   int64_t label() const { return tokens_.label(shard_, index_); }
-  // Takes the next tokens.
   std::vector<TokenSpan> take(int64_t tokens);
 
   const StreamPlace& place() const { return place_; }
@@ -46,8 +44,8 @@ class DocumentOrder {
 
 struct PackingOptions {
   int64_t row;        // tokens in a row
-  int64_t buffer;     // number of documents that a row chooses from
-  int64_t documents;  // number of documents to pack
+  int64_t buffer;     // documents to choose from
+  int64_t documents;  // documents to pack
   bool cuts;          // documents can be cut; if false, none may be longer than a row
 };
 

@@ -21,7 +21,7 @@ struct Row {
 };
 
 // Reads the rows into a batch as wide as the longest row, or as `width` if that is larger. In rows without labels each token but the last
-// predicts the next token, if that token is scored. Without a mask all tokens are scored except the id that starts every document
+// predicts the next token, if that token is scored. Without a mask all are scored except the id that starts every document
 // (Tokens::first_id). Error: the data cannot be read.
 Batch read_batch(std::span<const Row> rows, int64_t width = 0);
 
@@ -37,7 +37,7 @@ class Feed {
   virtual void go_to(int64_t step, const std::string& place) = 0;
 
  protected:
-  Feed(int64_t batch, int64_t width) : batch_(batch), width_(width) {}  // batch: rows of a batch; width: as in read_batch
+  Feed(int64_t batch, int64_t width) : batch_(batch), width_(width) {}  // rows of a batch; width as in read_batch
   virtual Row next_row() = 0;
 
  private:
@@ -80,7 +80,7 @@ class ColumnBatches final : public Feed {
   int64_t number_ = 0;  // index of the next row
 };
 
-// Errors: batch or context is below 1; the text is shorter than context + 1. `what` names the caller in the message.
+// Errors: batch or context is below 1; the text is shorter than context + 1. `what` names the caller.
 void check_text(const char* what, const Tokens& tokens, int64_t batch, int64_t context);
 
 }  // namespace ricci

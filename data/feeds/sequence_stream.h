@@ -42,8 +42,8 @@ class SequenceStream final : public Feed {
     DocumentOrder documents;
     uint64_t seed;
     int64_t taken = 0;             // rows taken in total or, if rows are packed, from this buffer
-    StreamPlace block = {};        // position of the first row of the buffer
-    std::vector<Row> buffer = {};  // rows in the order of the stream; empty until it is filled
+    StreamPlace block = {};        // position of the buffer's first row
+    std::vector<Row> buffer = {};  // in the order of the stream; empty until it is filled
     Permutation order{1, 0};       // permutation of the buffer
   };
   Row next_row() override;

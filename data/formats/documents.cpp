@@ -28,7 +28,7 @@ DocumentReader::DocumentReader(const Documents& documents, CompletePrefix comple
     : documents_(documents),
       complete_prefix_(std::move(complete_prefix)),
       from_(from),
-      stream_(documents.files, documents.cut > 0 ? 0 : from.input),  // a cut counts the characters of all files, so all are read
+      stream_(documents.files, documents.cut > 0 ? 0 : from.input),  // a cut counts the characters of all files
       format_(traits_of(documents.options.format)),
       separator_(find_separator(documents.options)) {
   check(documents.options);
@@ -106,7 +106,7 @@ void DocumentReader::append_paragraphs(std::string_view block) {
   starts_line_ = true;
 }
 
-// Takes a piece from the front of the document. `whole` is true if `document` contains the rest of it. Returns the number of bytes taken.
+// Takes a piece from the front of the document. `whole`: `document` is all that remains of it. Returns the number of bytes taken.
 size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document, bool whole) {
   piece.starts = at_.byte == 0;
   piece.ends = whole && (document.size() <= kPiece || format_.has_mask());
@@ -168,8 +168,7 @@ bool DocumentReader::next_text(DocumentPiece& piece) {
     const size_t kept = keeps_separator_ && has_end ? separator_.size() : 0;
     used_ += cut_piece(piece, std::string_view(text_).substr(used_, part.size() + kept), has_end || part_ended());
     if (piece.ends && has_end && !keeps_separator_) used_ += separator_.size();
-    if (!piece.text.empty() || separator_ == "\n")
-      return true;  // an empty line is a document; an empty text between two other separators is not
+    if (!piece.text.empty() || separator_ == "\n") return true;  // an empty line is a document; nothing between two other separators is not
   }
 }
 
@@ -231,7 +230,7 @@ std::string note_on_keys(const Documents& documents) {
   try {
     DocumentPiece piece;
     for (int64_t i = 0; i < kLines && reader.next(piece); ++i) keys.merge(traits_of(documents.options.format).unread_keys(piece.text));
-  } catch (const Error&) {  // the error is reported when the documents are read
+  } catch (const Error&) {  // reported when the documents are read
   }
   std::vector<std::string> quoted;
   for (const std::string& key : keys) quoted.push_back(quoted_json(key));
@@ -309,7 +308,7 @@ std::vector<std::string> word_labels(const Documents& documents) {
       if (found.empty() && is_integer(piece.text, number)) return {};
       if (!piece.text.empty()) found.insert(piece.text);
     }
-  } catch (const RecordError&) {  // the error is reported when the documents are read
+  } catch (const RecordError&) {  // reported when the documents are read
   }
   for (const std::string& label : found) check_utf8("labels", label, 0);  // a run file can contain only UTF-8
   return {found.begin(), found.end()};

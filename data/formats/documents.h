@@ -15,8 +15,8 @@ namespace ricci {
 // The position in the files up to which documents were read.
 struct InputPlace {
   int64_t input = 0;     // index of the file
-  int64_t document = 0;  // complete documents that were read from this file
-  int64_t byte = 0;      // bytes that were read from the next document
+  int64_t document = 0;  // complete documents read
+  int64_t byte = 0;      // bytes read of the next document
   auto operator<=>(const InputPlace&) const = default;
 };
 
@@ -24,7 +24,7 @@ struct InputPlace {
 // line and is not divided; the format's encoder reads it.
 struct DocumentPiece {
   std::string text;
-  bool starts = false, ends = false;  // true for the first, or the last, piece of its document
+  bool starts = false, ends = false;  // the first and the last piece of its document
   int32_t label = -1;
   InputPlace end = {};     // position after this piece
   bool after_cut = false;  // it belongs to the validation part
@@ -81,22 +81,22 @@ class DocumentReader {
   TextStream stream_;
   const FormatTraits& format_;
   std::string separator_;  // between two documents; empty if a document ends with its file
-  bool keeps_separator_ = documents_.options.documents == "line" && documents_.options.keep_line_ends;  // as a part of the document
+  bool keeps_separator_ = documents_.options.documents == "line" && documents_.options.keep_line_ends;  // in the document
   bool ends_lines_ = documents_.is_text() && documents_.options.documents == "file" && documents_.options.keep_line_ends &&
                      documents_.files.encoding() != Encoding::bytes;   // adds a missing line end before the next document
   bool is_paragraphs_ = documents_.options.documents == "blank_line";  // any number of blank lines separates documents
   // A part is a member, or the text of a member before or after the cut. has_next_: the stream is already at the next member.
   bool member_ended_ = true, has_next_ = false;
   std::string name_;       // name of the member
-  std::string text_;       // decoded text; the bytes before used_ were returned
-  std::string_view rest_;  // the text after the cut; follows text_
+  std::string text_;       // decoded, and returned up to used_
+  std::string_view rest_;  // follows text_, after the cut
   size_t used_ = 0, searched_ = 0;
   bool in_quotes_ = false;                    // true if searched_ is inside quotes
   bool starts_line_ = true;                   // paragraphs: the line so far contains only blanks_
   std::string blanks_;                        // white space after text_; dropped at a line end
   int64_t line_ = 0;                          // line number in the member
   std::vector<std::string> header_;           // field names of the member, if the format has a header
-  Record record_;                             // the record of the last line
+  Record record_;                             // the last record
   std::string record_place_;                  // for messages
   int64_t first_byte_ = 0;                    // position of the next piece
   int64_t characters_left_ = documents_.cut;  // characters before the cut

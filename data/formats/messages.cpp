@@ -10,7 +10,7 @@ DocumentEncoder chat_encoder(const std::shared_ptr<const Tokenizer>& tokenizer, 
   return [chat = ChatEncoder(tokenizer, chat_template(options.chat))](std::string_view line) { return chat.encode(line); };
 }
 
-// Returns the texts of a line and the role names, as templates also write these.
+// Returns the contents and the role names. Templates write both.
 std::vector<std::string> message_texts(std::string_view line) {
   std::vector<std::string> texts;
   for (const Message& message : read_messages(line)) {

@@ -26,8 +26,7 @@ std::string default_cache_folder() {
 namespace {
 
 namespace fs = std::filesystem;
-// The tokens of the first shard, and the growth from shard to shard. It keeps the number of shards small enough for all to be open
-// together.
+// Tokens of the first shard, and the growth from shard to shard. Growth keeps the shards few enough to be open together.
 constexpr int64_t kFirstShard = 4 << 20, kGrowth = 256 << 10;
 
 // Returns KIND-PLACE-STAMP-SETTINGS, with hashes of the paths; of the sizes, times and inodes of the files; and of everything else.
@@ -42,7 +41,7 @@ std::string make_name(const char* kind, const std::vector<Documents>& sources, u
 }
 
 // ---- Folders
-// Makes and locks a folder. Waits for other programs that use it; they may remove it when they fail.
+// Makes and locks a folder. Waits for other programs that use it. They may remove it if they fail.
 FolderLock make_and_lock(const std::string& folder) {
   for (;;) {
     make_folders(folder);

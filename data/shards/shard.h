@@ -91,7 +91,6 @@ bool is_shard(const File& file);
 
 // The file name of a shard, such as shard-00042.tokens.
 std::string shard_name(int64_t number);
-// True for such a name with any index.
 bool is_shard_name(std::string_view name);
 
 }  // namespace ricci

@@ -21,7 +21,7 @@ std::string file_name(const std::string& path) { return fs::path(path).filename(
 
 bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(File(path)); }
 
-// Returns the prepared shards of a folder, or all its visible files, or the path itself if it is a file.
+// Returns the prepared shards of a folder, or all its visible files, or the one file.
 std::vector<std::string> shard_paths(const std::string& path) {
   if (!is_folder(path)) return {path};
   const std::vector<std::string> names = names_in(path);

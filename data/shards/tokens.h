@@ -24,7 +24,7 @@ class Tokens {
   // use of a prepared shard compares its body with its checksum. Errors: a shard is missing, damaged or has the wrong length; the folder
   // has shards of more than one corpus or tokenizer; the preparation was interrupted; the tokenizer is the wrong one.
   static Tokens open(const std::string& path, const Tokenizer& tokenizer);
-  // Opens the cache's shards as one shard with this name, and compares all with their checksums.
+  // Opens the cache's shards as one shard with this name. Compares all with their checksums.
   static Tokens open_cached(const std::string& path, const Tokenizer& tokenizer, const std::string& name);
 
   int64_t size() const { return tokens_; }

@@ -45,7 +45,7 @@ class TextSource {
   explicit TextSource(const std::vector<std::string>& paths, std::span<const BuiltInText> built_in = {});
   explicit TextSource(const std::string& path) : TextSource(std::vector{path}) {}
 
-  // The same files, read in this encoding.
+  // These files, read in this encoding.
   TextSource read_as(Encoding encoding) const;
   Encoding encoding() const { return encoding_; }
 

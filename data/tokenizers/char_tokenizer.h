@@ -1,4 +1,4 @@
-// Tokenizers without training: an id is a byte, or a Unicode character. Characters have the same ids as in nanoGPT's character-level
+// Tokenizers without training: an id means a byte or a Unicode character. Characters have the same ids as in nanoGPT's character-level
 // corpora, so losses can be compared.
 #pragma once
 #include "data/formats/documents.h"
@@ -24,10 +24,10 @@ class ByteTokenizer final : public Tokenizer {
 // Collects the characters of texts.
 class CharacterSet {
  public:
-  void add(std::string_view piece, int64_t offset);  // offset: of the piece in its text. Error: not UTF-8
-  void add(const Documents& documents);              // error: not UTF-8, in this file
+  void add(std::string_view piece, int64_t offset);  // offset: position of the piece in its text. Error: it is not UTF-8
+  void add(const Documents& documents);              // error: a text is not UTF-8
   std::string sorted() const;                        // the distinct characters
-  int64_t count() const { return count_; }           // length of all texts
+  int64_t count() const { return count_; }           // number of characters in all texts
 
  private:
   std::vector<uint8_t> found_ = std::vector<uint8_t>(kLargestCodePoint + 1);
@@ -36,8 +36,8 @@ class CharacterSet {
 
 class CharTokenizer final : public Tokenizer {
  public:
-  // The vocabulary is these characters, in id order, and the token `end` unless empty. A text never contains `end`. Errors: characters
-  // is empty, not UTF-8, or has a duplicate.
+  // The vocabulary consists of these characters, in id order, and the token `end` unless it is empty. Encoding never finds `end` in a text.
+  // Errors: `characters` is empty, is not UTF-8, or has a duplicate.
   explicit CharTokenizer(std::string_view characters, std::string end = "");
 
   std::string name() const override { return "char"; }
@@ -53,7 +53,7 @@ class CharTokenizer final : public Tokenizer {
  private:
   std::u32string characters_;  // by id
   std::string end_;
-  std::vector<int32_t> id_of_;  // by code point, up to the largest of the vocabulary; or -1
+  std::vector<int32_t> id_of_;  // by code point, up to the largest of the vocabulary (-1: no token)
 };
 
 }  // namespace ricci

@@ -13,7 +13,7 @@ namespace {
 
 constexpr JsonLimits kLineLimits = {.bytes = 64 << 20, .depth = 64, .values = 1 << 20};
 
-// A template with the same form for all roles.
+// Makes a template with the same form for all roles.
 ChatTemplate same_for_all(const std::string& start, const std::string& before, const std::string& between, const std::string& end,
     const std::string& rest, bool trims) {
   const auto message = [&](const std::string& role) { return before + role + between + std::string(kContent) + end + rest; };
@@ -26,7 +26,7 @@ size_t count_occurrences(std::string_view text, std::string_view part) {
   return count;
 }
 
-// Equals Python's str.strip(), the trim of templates.
+// Equals Python's str.strip(), used by templates.
 std::string_view trimmed(std::string_view text) {
   for (Utf8Character c; !text.empty() && (c = decode_utf8(text, 0)).bytes > 0 && is_python_space(c.code);) text.remove_prefix(c.bytes);
   for (Utf8Character c; !text.empty() && (c = decode_utf8_before(text, text.size())).bytes > 0 && is_python_space(c.code);)
@@ -42,7 +42,7 @@ Json read_conversation(std::string_view line) {
   return object;
 }
 
-// Error: the value of "weight" or "train" is unknown.
+// Error: the value of "weight" or "train" is invalid.
 bool is_learned(const Json& message) {
   const Json &weight = member(message, "weight"), &train = member(message, "train");
   if (!weight.is_null() && weight != 0 && weight != 1) fail("\"weight\": {}, expected 0 or 1", {one_line(to_text(weight))});
@@ -57,11 +57,12 @@ ChatTemplate chat_template(const std::vector<std::string>& named) {
   if (named == std::vector<std::string>{"llama3"})
     return same_for_all("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>", "", true);
   if (named.size() != 6)
-    fail("chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer, got {} of them", {named.size()});
+    fail("chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer; the list has length {}",
+        {named.size()});
   const ChatTemplate form{named[0], named[1], named[2], named[3], named[4], named[5]};
   for (const auto& [key, text] : {std::pair{"system", form.system}, {"user", form.user}, {"assistant", form.assistant}})
     if (const size_t count = count_occurrences(text, kContent); count != 1)
-      fail("chat: {}: '{}' has {} {} times, expected once", {key, one_line(text), std::string(kContent), count});
+      fail("chat: {}: '{}' contains {} {} times, expected once", {key, one_line(text), std::string(kContent), count});
   if (form.end.empty()) fail("chat: end: is empty, expected the token that ends an answer");
   if (!form.assistant.starts_with(form.answer + std::string(kContent) + form.end))
     fail("chat: assistant: '{}' does not begin with answer, {} and end", {one_line(form.assistant), std::string(kContent)});
@@ -75,12 +76,12 @@ std::vector<Message> read_messages(std::string_view line) {
   for (const Json& each : member(object, "messages")) {
     const auto reject = [&](const std::string& why) { fail("message {}: {}", {messages.size() + 1, why}); };
     std::optional<std::string> role = as<std::string>(member(each, "role")), content = as<std::string>(member(each, "content"));
-    if (!role) reject("expected an object with a text \"role\"");
+    if (!role) reject("expected an object with the string member \"role\"");
     const auto names = choices(ChatRole());
     const auto* const known = std::find(names.begin(), names.end(), *role);
     if (known == names.end()) reject("role '" + one_line(*role) + "', expected " + list_of<ChatRole>());
     if (has_items(member(each, "tool_calls"))) reject("\"tool_calls\": conversations with tools are not supported");
-    if (!content) reject("\"content\" must be a text");
+    if (!content) reject("\"content\" must be a string");
     const bool is_answer = *role == name_of(ChatRole::assistant);
     const bool counts = is_answer && about(format_message("message {}", {messages.size() + 1}), [&] { return is_learned(each); });
     messages.push_back({static_cast<ChatRole>(known - names.begin()), std::move(*content), counts});
@@ -158,7 +159,7 @@ ChatEncoder::Frame ChatEncoder::make_frame(const std::string& text) const {
   return {pieces_->encode(before.substr(0, last)), before.substr(last), after.substr(0, first), pieces_->encode(after.substr(first))};
 }
 
-// The index of the first scored token. It contains the first byte of the answer, perhaps after white space of the lead.
+// Returns the index of the first scored token. It contains the first byte of the answer, perhaps after white space of the lead.
 size_t ChatEncoder::begin_of_answer(const Frame& frame, std::span<const int64_t> text) const {
   std::vector<int64_t> lead;
   plain_->append_ids(frame.lead, 0, lead);

@@ -27,8 +27,8 @@ struct ChatTemplate {
   bool trims = false;                   // removes white space around texts
 };
 
-// The template chatml or llama3, or one from the six strings above in their order. Errors: it is neither; a message does not contain
-// {content} once; `assistant` does not start with `answer`, {content} and `end`.
+// Returns the template chatml or llama3, or one from the six strings above, in their order. Errors: it is neither; a message does not
+// contain {content} exactly once; `assistant` does not start with `answer`, {content} and `end`.
 ChatTemplate chat_template(const std::vector<std::string>& named);
 
 enum class ChatRole : uint8_t { system, user, assistant };
@@ -40,15 +40,14 @@ struct Message {
   bool counts = true;  // an answer that a model learns
 };
 
-// The messages of {"messages": [{"role": "user", "content": "..."}, ...]}. An answer with "weight": 0 or "train": false is read but not
-// learned. Errors, with the message number from 1: the line is not such an object, has no message, or has tools; a role, content or weight
-// is invalid.
+// Reads the messages of {"messages": [{"role": "user", "content": "..."}, ...]}. An answer with "weight": 0 or "train": false is read but
+// not learned. Errors, with the message number from 1: the line is not such an object, has no message, or has tools; a role, content or
+// weight is invalid.
 std::vector<Message> read_messages(std::string_view line);
-// Keys of messages, and those keys of the line with a meaning for training, that read_messages ignores. Keys with null or empty values are
-// omitted.
+// Returns the keys that read_messages ignores: keys of messages, and keys of the line with a meaning for training. Keys with null or empty
+// values are omitted.
 std::set<std::string> unread_keys(std::string_view line);
 
-// Encodes conversations.
 class ChatEncoder {
  public:
   // Errors: the tokenizer has no added token for `end`, or for a marker <|...|> of the template; it adds a token after lines;

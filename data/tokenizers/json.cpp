@@ -30,7 +30,7 @@ Json parts_of(const Json& component, const char* key) {
 
 // Error: a component is not supported.
 void expect(bool holds, const char* part, const std::string& found, const char* supported) {
-  if (!holds) fail("tokenizer.json: the {} '{}' is not supported, {}", {part, found.empty() ? "null" : one_line(found), supported});
+  if (!holds) fail("tokenizer.json: the {} '{}' is not supported; {}", {part, found.empty() ? "null" : one_line(found), supported});
 }
 
 // Marks added tokens as bos and eos, and returns the token of Marks::first. Marked tokens of the vocabulary become added tokens.
@@ -47,8 +47,7 @@ std::string add_marks(const Marks& marks, const Vocabulary& vocabulary, std::vec
   return marks.first >= 0 ? find_token(marks.first).content : "";
 }
 
-// Added tokens keep the ids of the file. Hugging Face's tokenizers renumber tokens that the vocabulary lacks, so ids differ if it has
-// holes.
+// Added tokens keep the ids of the file. Hugging Face's tokenizers renumber tokens that the vocabulary lacks, so ids differ if it has gaps.
 std::vector<AddedToken> read_added_tokens(const Json& root) {
   std::vector<AddedToken> tokens;
   for (const Json& each : member(root, "added_tokens"))
@@ -64,7 +63,7 @@ std::vector<AddedToken> read_added_tokens(const Json& root) {
   return tokens;
 }
 
-// A merge: "a b" or ["a", "b"].
+// Reads a merge: "a b" or ["a", "b"].
 BpeTokenizer::Pair read_merge(const Json& merge, size_t rank) {
   const bool is_pair = merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string();
   if (is_pair) return merge.get<BpeTokenizer::Pair>();
@@ -74,8 +73,8 @@ BpeTokenizer::Pair read_merge(const Json& merge, size_t rank) {
   return {joined.substr(0, blank), joined.substr(blank + 1)};
 }
 
-// The token that a template puts before every text, or empty. The template can be part of a sequence of components. Ignores tokens after a
-// text: the run sets the end of documents.
+// Returns the token that a template puts before every text, or an empty text. The template can be part of a sequence of components. Ignores
+// tokens after a text: the run chooses the end of documents.
 std::string find_first(const Json& post_processor) {
   for (const Json& each : member(post_processor, "processors"))
     if (const std::string piece = find_first(each); !piece.empty()) return piece;
@@ -84,8 +83,8 @@ std::string find_first(const Json& post_processor) {
   return member(parts[1], "Sequence").is_object() ? get_text(member(parts[0], "SpecialToken"), "id") : "";
 }
 
-// Byte-level BPE, with or without NFC. The pre_tokenizer is ByteLevel (GPT-2), Split with a pattern and ByteLevel, or Digits and ByteLevel
-// (SmolLM).
+// Reads byte-level BPE, with or without NFC. The pre_tokenizer is ByteLevel (GPT-2), Split with a pattern and ByteLevel, or Digits and
+// ByteLevel (SmolLM).
 void read_byte_level(const Json& root, BpeOptions& options) {
   constexpr const char* supported = "supported for BPE are ByteLevel, and Split by a known pattern or Digits followed by ByteLevel";
   const Json& component = member(root, "pre_tokenizer");
@@ -129,7 +128,7 @@ std::string text_of(const Json& component, const char* key) {
   return text;
 }
 
-// The known forms of tokenizers like Llama 2's.
+// Reads the known forms of tokenizers like Llama 2's.
 void read_underscores(const Json& root, BpeOptions& options) {
   const auto metaspace = [](const std::string& scheme) {
     return R"({"type":"Metaspace","replacement":"▁","prepend_scheme":")" + scheme + R"(","split":false})";
@@ -160,15 +159,16 @@ std::shared_ptr<Tokenizer> read_bpe(const Json& root, Vocabulary vocabulary, std
   BpeOptions options;
   for (const char* suffix : {"continuing_subword_prefix", "end_of_word_suffix"})
     expect(get_text(model, suffix).empty(), "model", std::string("BPE with ") + suffix, "supported is byte-level BPE");
-  expect(dropout.is_null() || dropout == 0.0, "model", "BPE with dropout", "supported is BPE without");
+  expect(dropout.is_null() || dropout == 0.0, "model", "BPE with dropout", "supported is BPE without dropout");
   const bool has_fallback = value_or(model, "byte_fallback", false);
   if (has_fallback) read_underscores(root, options);
   else read_byte_level(root, options);
   options.ignore_merges = value_or(model, "ignore_merges", false);
-  expect(!has_fallback || !options.ignore_merges, "model", "BPE with byte_fallback and ignore_merges", "supported is BPE without one");
+  expect(!has_fallback || !options.ignore_merges, "model", "BPE with byte_fallback and ignore_merges",
+      "supported is BPE with only one of them");
   options.unknown = get_text(model, "unk_token");
   expect(has_fallback || options.unknown.empty() || !value_or(model, "fuse_unk", false), "model", "BPE with fuse_unk",
-      "supported is BPE without");
+      "supported is BPE without it");
   options.post_processor = member(root, "post_processor");
   options.first = find_first(options.post_processor);
   const std::string first = add_marks(marks, vocabulary, added);
@@ -198,7 +198,7 @@ std::shared_ptr<Tokenizer> read_wordpiece(const Json& root, Vocabulary vocabular
   options.cleanup = value_or(after, "cleanup", true);
   options.post_processor = member(root, "post_processor");
   expect(get_text(after, "prefix", options.prefix) == options.prefix, "decoder", "WordPiece with a prefix that differs from its model's",
-      "supported is the same");
+      "supported is the same prefix");
   return std::make_shared<WordPieceTokenizer>(std::move(vocabulary), std::move(added), std::move(options));
 }
 
@@ -210,7 +210,7 @@ std::shared_ptr<Tokenizer> read_word(const Json& root, Vocabulary vocabulary, st
   return std::make_shared<WordTokenizer>(std::move(vocabulary), std::move(added), get_text(member(root, "model"), "unk_token", "<unk>"));
 }
 
-// Hugging Face's format.
+// Reads Hugging Face's format.
 std::shared_ptr<Tokenizer> read_hugging_face(const Json& root, const Additions& additions) {
   const Json& model = member(root, "model");
   const std::string type = get_text(model, "type", member(model, "merges").is_null() ? "" : "BPE");
@@ -229,8 +229,8 @@ std::shared_ptr<Tokenizer> read_hugging_face(const Json& root, const Additions& 
 
 std::shared_ptr<Tokenizer> read_model(const Json& root, const std::string& name, const Additions& additions) {
   if (member(root, "model").is_object()) return read_hugging_face(root, additions);
-  if (name.empty()) fail("tokenizer: the JSON has neither Hugging Face's \"model\" nor a text \"name\"");
-  if (name != "byte" && name != "char") fail("tokenizer: unknown name {}, known are byte, char and eos", {one_line(name)});
+  if (name.empty()) fail("tokenizer: the JSON has neither Hugging Face's \"model\" nor a string \"name\"");
+  if (name != "byte" && name != "char") fail("tokenizer: unknown name {}, expected byte, char or eos", {one_line(name)});
   std::string end = get_text(root, "end");
   for (const std::string& piece : additions.pieces) {
     if (name == "byte" || !end.empty()) fail("{} tokenizer: no token can be added to its vocabulary", {name});
@@ -238,7 +238,7 @@ std::shared_ptr<Tokenizer> read_model(const Json& root, const std::string& name,
   }
   if (name == "byte") return std::make_shared<ByteTokenizer>();
   const std::optional<std::string> characters = as<std::string>(member(root, "characters"));
-  if (!characters) fail("tokenizer: the JSON has no text \"characters\"");
+  if (!characters) fail("tokenizer: the JSON has no string \"characters\"");
   return std::make_shared<CharTokenizer>(*characters, end);
 }
 
@@ -258,7 +258,7 @@ std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json) { re
 std::shared_ptr<const Tokenizer> with_additions(const Tokenizer& tokenizer, const Additions& additions) {
   for (const std::string& piece : additions.pieces)
     if (const int64_t id = tokenizer.find(piece); id >= 0)
-      fail("special token '{}': the vocabulary has it already, as {}", {one_line(piece), id});
+      fail("special token '{}': the vocabulary already has it, as id {}", {one_line(piece), id});
   const std::shared_ptr<Tokenizer> other = read(tokenizer.json(), additions);
   if (additions.eos != Eos::none) other->set_eos(additions.eos, additions.eos_piece);
   return other;
@@ -275,7 +275,7 @@ Json write_token(const AddedToken& token) {
   return json;
 }
 
-// The tokens that the model knows.
+// Writes the tokens that the model knows.
 Json write_vocabulary(const PieceTokenizer& tokenizer) {
   Json json = Json::object();
   auto& members = json.get_ref<Json::object_t&>();
@@ -310,7 +310,7 @@ Json make_pre_tokenizer(const BpeOptions& options) {
       {"type", "Sequence"}, {"pretokenizers", Json::array({is_digits ? digits : split, byte_level(options.add_prefix_space, is_digits)})}};
 }
 
-// A template that puts this token before every text.
+// Makes a template that puts this token before every text.
 Json make_template(const std::string& first, int64_t id) {
   const auto part = [](const char* kind, const std::string& name, int type) {
     return Json::object({{kind, {{"id", name}, {"type_id", type}}}});

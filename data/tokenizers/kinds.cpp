@@ -31,7 +31,7 @@ constexpr TokenizerKind kKinds[] = {
     {"bpe", true, true, "vocab min-count special split", train_bpe},
 };
 
-// Cuts plain texts, with their characters counted during collection.
+// Collects and counts the characters, and cuts plain texts by their counts.
 Trained make_char_tokenizer(std::vector<Documents>& sources, double train_fraction, bool has_line_end) {
   CharacterSet characters;
   for (Documents& source : sources) {
@@ -43,7 +43,8 @@ Trained make_char_tokenizer(std::vector<Documents>& sources, double train_fracti
   return std::make_shared<CharTokenizer>(characters.sorted());
 }
 
-// The characters before the cut of a plain text, after cutting it if necessary; else the first documents, as in Tokens::split.
+// Returns the part of a plain text before its cut, after cutting it if necessary; of other documents, the first ones, as Tokens::split
+// does.
 Documents training_part(Documents& documents, double train_fraction) {
   if (documents.is_text() && documents.cut == 0) cut_text(documents, train_fraction);
   Documents part = documents;
@@ -98,7 +99,7 @@ Json read_if_there(const std::string& path) { return path.empty() ? Json() : rea
 // Error: transformers files next to the merges ask for a tokenizer other than GPT-2's, or for more tokens. The ids would be wrong.
 void check_is_gpt2(const std::string& merges) {
   const auto refuse = [](const std::string& reason) {
-    fail("{}: merges with a vocabulary are read as GPT-2's only, without other tokens; save_pretrained of transformers writes a "
+    fail("{}: merges with a vocabulary are read only as GPT-2's, without other tokens; save_pretrained of transformers writes a "
          "tokenizer.json",
         {reason});
   };
@@ -202,7 +203,8 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const O
     if (file.empty()) fail("{}: this folder has no tokenizer.json, vocab.bpe, merges.txt or vocab.txt", {path});
     return open_tokenizer(file, options);
   }
-  if (options.lowercase && !path.ends_with(kVocabTxt)) fail("{}: lower case is for a vocab.txt; other files define it themselves", {path});
+  if (options.lowercase && !path.ends_with(kVocabTxt))
+    fail("{}: lower case applies only to a vocab.txt; other files define it themselves", {path});
   for (const auto& names : kMerges)
     if (path.ends_with(names[0])) return open_merges(path);
   if ((path.ends_with(".txt") || path.ends_with(".bpe")) && !path.ends_with(kVocabTxt))

@@ -1,4 +1,4 @@
-// The table of tokenizers lists every kind with its name and training. A recipe names a kind or a file. make_tokenizer makes the kind from
+// The table of tokenizers lists every kind with its name and training. A recipe names a kind or a file: make_tokenizer trains the kind on
 // texts, read_tokenizer reads the file.
 #pragma once
 #include <cstdint>
@@ -16,12 +16,12 @@ struct TokenizerKind {
   const char* name;
   bool takes_eos;       // <eos> can be added to its vocabulary
   bool needs_size;      // its vocabulary size must be given
-  const char* options;  // the options of ricci tokenize train that this kind reads, without dashes
-  // Null for char, made from the characters of all texts.
+  const char* options;  // the options of ricci tokenize train that apply to this kind, without dashes
+  // Trains a tokenizer. Null for char, made from the characters of all texts.
   std::shared_ptr<const Tokenizer> (*train)(const std::vector<Documents>& training_parts, const TrainingOptions& options);
 };
 
-// "char, byte, word, ...": all kinds, or the kinds that read this option.
+// Lists all kinds, or the kinds that use this option, as "char, byte, word, ...".
 std::string list_of_tokenizers(std::string_view option = "");
 // Null if no kind has this name.
 const TokenizerKind* find_tokenizer_kind(std::string_view name);
@@ -37,8 +37,8 @@ struct OpenOptions {
 struct TokenizerRecipe {
   std::string name = "char";      // a kind or a file
   TrainingOptions training = {};  // for a kind
-  Eos eos = Eos::none;            // the end of each line or document
-  bool eos_is_default = false;    // a tokenizer without such a token is accepted
+  Eos eos = Eos::none;            // none, or an end token after each line or document
+  bool eos_is_default = false;    // a tokenizer without an end token is accepted
   std::string eos_piece = {};     // as in with_eos
   bool has_line_end = false;      // char: the line end is always a character
   OpenOptions open = {};          // for a file

@@ -34,7 +34,7 @@ int32_t Vocabulary::find(std::string_view piece) const {
 }
 
 void Vocabulary::add(std::string_view piece, int64_t id) {
-  if (id >= kMaxPieces) fail("vocabulary: more than {} tokens", {kMaxPieces});
+  if (id >= kMaxPieces) fail("vocabulary: has more than {} tokens", {kMaxPieces});
   const std::string& text = texts_.emplace_back(piece);
   const auto [known, is_new] = ids_.emplace(text, static_cast<int32_t>(id));
   if (!is_new) fail("vocabulary: '{}' has the ids {} and {}", {one_line(piece), known->second, id});
@@ -54,7 +54,7 @@ bool stands_alone(std::string_view text, size_t begin, size_t end) {
   return !is_word(before) && !is_word(after);
 }
 
-// The tokens to find in the normalized text, or in the text itself.
+// Selects the tokens to find in the normalized text, or in the text itself.
 template <class NormalForm>
 std::vector<AddedToken> select_tokens(const std::vector<AddedToken>& tokens, const NormalForm& normal_form, bool normalized) {
   std::vector<AddedToken> chosen;
@@ -92,7 +92,7 @@ void AddedTokens::split(std::string_view text, const std::function<void(size_t b
       continue;
     }
     size_t begin = position, end = position + token->content.size();
-    position = end;  // even if the token is rejected
+    position = end;  // continues here even if the token is rejected
     if (token->single_word && !stands_alone(text, begin, end)) continue;
     if (token->lstrip) {
       for (Utf8Character space; begin > from && is_space(space = decode_utf8_before(text, begin));) begin -= space.bytes;

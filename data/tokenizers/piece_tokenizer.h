@@ -18,16 +18,16 @@
 namespace ricci {
 
 inline constexpr int64_t kMaxPieces = int64_t{1} << 24;
-inline constexpr int64_t kSpareIds = 1024;  // ids without a token that a file can have
+inline constexpr int64_t kSpareIds = 1024;  // number of ids without a token that a file may have
 
 class Vocabulary {
  public:
   Vocabulary() = default;
   Vocabulary(Vocabulary&&) = default;  // not copyable: ids_ points into texts_
-  // The tokens get the ids 0, 1, 2, ... Error: duplicate token.
+  // The tokens get the ids 0, 1, 2, ... Error: a token is a duplicate.
   explicit Vocabulary(const std::vector<std::string>& pieces);
-  // From a JSON object that maps tokens to ids. Ids can be missing. Errors: an id is not an integer, is negative, or exceeds twice the
-  // number of tokens by kSpareIds; duplicate id or token.
+  // Reads a JSON object that maps tokens to ids. Ids can be missing. Errors: an id is not an integer, is negative, or exceeds twice the
+  // number of tokens by kSpareIds; an id or token is a duplicate.
   static Vocabulary of_json(const Json& object);
 
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }  // the largest id + 1
@@ -67,8 +67,8 @@ class AddedTokens {
 
   bool empty() const { return tokens_.empty(); }
   // Calls use(begin, end, id) for each token of a text, including its white space, and with id -1 for the text between two tokens. The
-  // leftmost token is found first, and of tokens that start at the same position the longest. As in Hugging Face's tokenizers, the white
-  // space that one token includes can contain a different token.
+  // leftmost token is found first and, among tokens that start at the same position, the longest. As in Hugging Face's tokenizers, the
+  // white space that one token includes can contain a different token.
   void split(std::string_view text, const std::function<void(size_t begin, size_t end, int64_t id)>& use) const;
   // True if a cut between these two bytes could change the tokens of a text. White space before the cut is not considered.
   bool can_straddle(std::string_view two_bytes) const;
@@ -105,14 +105,14 @@ class PieceTokenizer : public Tokenizer {
   size_t model_prefix(std::string_view text) const final;
   Marks model_marks() const override;
 
-  // Normalizes a text. The offset is for messages; `starts`: the text starts with it, or an added token is before it.
+  // Normalizes a part of a text. The offset is for messages; `starts` is true at the start of the text and after an added token.
   using NormalForm = std::function<std::string(std::string_view text, int64_t offset, bool starts)>;
 
-  // Adds the tokens that the vocabulary lacks. An empty normal_form leaves texts unchanged. Errors: the id of a token already has a
-  // different one; an id is far beyond the vocabulary.
+  // Adds the tokens that the vocabulary lacks. An empty normal_form leaves texts unchanged. Errors: an added token has a different id in
+  // the vocabulary, or its id belongs to a different token; an id is far beyond the vocabulary.
   PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, NormalForm normal_form = {});
 
-  // Appends the ids of a part of a text without added tokens; `starts`: the text starts with it.
+  // Appends the ids of a part of a text without added tokens; `starts` is true at the start of the text.
   virtual void append_plain(std::string_view part, int64_t offset, bool starts, std::vector<int64_t>& ids) const = 0;
   // True if the text can be cut before byte `position`: the ids of both sides, joined, equal the ids of the full text.
   virtual bool can_cut(std::string_view text, size_t position) const = 0;

@@ -66,7 +66,8 @@ uint64_t Tokenizer::hash() const { return hash_bytes(to_json()); }
 void Tokenizer::set_eos(Eos after, const std::string& piece) {
   if (after == Eos::none) fail("eos: expected line or document, got none");
   if (eos_ != Eos::none)
-    fail("{} tokenizer: it already adds '{}' after every {}; a second end is not possible", {name(), one_line(eos_piece_), name_of(eos_)});
+    fail("{} tokenizer: it already adds '{}' after every {}; a second end token cannot be added",
+        {name(), one_line(eos_piece_), name_of(eos_)});
   eos_id_ = find(piece);
   if (eos_id_ < 0) fail("{} tokenizer: its vocabulary has no token '{}' to put after every {}", {name(), one_line(piece), name_of(after)});
   eos_ = after;
@@ -167,7 +168,7 @@ void append_parts(const Tokenizer& tokenizer, std::string_view text, size_t piec
   parts.push_back({piece, rest, rest.size() == text.size(), true});
 }
 
-// first: Marks::first.
+// Encodes a part. `first` is Marks::first.
 void encode_part(const Tokenizer& tokenizer, const DocumentPiece& piece, int64_t first, Part& part) {
   part.ids.reserve(part.text.size() / 3);
   if (piece.starts && part.is_first && first >= 0) part.ids.push_back(first);

@@ -1,5 +1,5 @@
-// Text to token ids and back. Ids are 0 ... vocab_size() - 1. A tokenizer can put a token such as <eos> after every line or document.
-// Without it a model never learns to stop.
+// Converts text to token ids and back. Ids are 0 ... vocab_size() - 1. A tokenizer can put a token such as <eos> after every line or
+// document. Without it a model never learns to stop.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -31,7 +31,7 @@ struct DecodeState {
 struct Marks {
   int64_t first = -1;              // starts every document, prompt and scored text, and is never a target
   int64_t begin = -1;              // the bos_token of other programs; texts can start without it
-  std::vector<int64_t> ends = {};  // each ends a text that a model writes; first the token after documents
+  std::vector<int64_t> ends = {};  // each ends a text that a model writes; the token after documents is first
 };
 
 class Tokenizer {
@@ -42,25 +42,25 @@ class Tokenizer {
   virtual int64_t vocab_size() const = 0;
   // The id of a token as written in the vocabulary, or -1.
   virtual int64_t find(std::string_view /*piece*/) const { return -1; }
-  // The id of text that the vocabulary lacks, or -1. Never the end of a text, even if a file names one token for both.
+  // The id for text that the vocabulary lacks, or -1. It is never the end token, even if a file uses one token for both.
   virtual int64_t unknown_id() const { return -1; }
 
-  // Eos::line: the token replaces the end of each line, and is decoded to one. Eos::document: it is put after each document.
+  // Eos::line: the token replaces the end of each line and is decoded to a line end. Eos::document: it is put after each document.
   Eos eos() const { return eos_; }
   const std::string& eos_piece() const { return eos_piece_; }
   // For functions that make tokenizers; others call with_eos. Errors: the vocabulary lacks the token; `after` is Eos::none; the tokenizer
-  // has an end token already.
+  // already has an end token.
   void set_eos(Eos after, const std::string& piece);
   Marks marks() const;
 
-  // The ids of a text. Error: the tokenizer cannot represent a character; the message has its byte offset.
+  // The ids of a text. Error: the tokenizer cannot represent a character; the message contains its byte offset.
   std::vector<int64_t> encode(std::string_view text) const;
   // The ids of the start of a text, with marks().first, if any, before them.
   std::vector<int64_t> encode_start(std::string_view text) const;
-  // The text of the ids. It can end inside a character. Error: an id is outside the vocabulary; the message has its index.
+  // The text of the ids. It can end inside a character. Error: an id is outside the vocabulary; the message contains its index.
   std::string decode(std::span<const int64_t> ids) const;
 
-  // Decodes token by token, for text that is shown while a model writes it. Returns the text that is certain after this id, in full
+  // Decodes token by token, for text that is shown while a model writes it. Returns the text that is certain after this id, in complete
   // characters. Error: the id is outside the vocabulary.
   std::string decode_next(int64_t id, DecodeState& state) const;
   // The state after ids that are already shown, such as a prompt.
@@ -76,11 +76,11 @@ class Tokenizer {
   // A hash of the JSON. Shards and checkpoints contain it.
   uint64_t hash() const;
 
-  // Appends the ids of a piece of a text. The offset of the piece is for messages; `starts`: the text starts with it.
+  // Appends the ids of a piece of a text. Its offset is for messages; `starts` is true at the start of the text.
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids, bool starts = true) const;
   // The length of the longest start of the text that can be encoded separately from everything after it.
   size_t complete_prefix(std::string_view text) const;
-  // Appends the token after a document, if eos() asks for it. last: the last bytes of the document.
+  // Appends the token after a document, if eos() asks for it. `last` contains the last bytes of the document.
   void append_end(std::string_view last, std::vector<int64_t>& ids) const;
 
  protected:
@@ -107,7 +107,7 @@ std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json);
 
 // Additions to a tokenizer, applied to its JSON.
 struct Additions {
-  std::vector<std::string> pieces = {};  // at the end of the vocabulary, found in texts as written
+  std::vector<std::string> pieces = {};  // added at the end of the vocabulary, and found in texts as written
   Marks marks = {};                      // -1 and an empty list change nothing; only for BPE
   Eos eos = Eos::none;
   std::string eos_piece = {};
@@ -115,8 +115,8 @@ struct Additions {
 // Errors: the vocabulary already has the token, or cannot have tokens; a mark has no token; set_eos's.
 std::shared_ptr<const Tokenizer> with_additions(const Tokenizer& tokenizer, const Additions& additions);
 
-// The tokenizer with this token after each line or document; added to the vocabulary if missing. An empty token means end_of_text after
-// documents, or <eos>. Eos::none changes nothing. Error: this kind of tokenizer cannot have it.
+// The tokenizer with this token after each line or document. A missing token is added to the vocabulary. An empty token means end_of_text
+// after documents, or <eos>. Eos::none changes nothing. Error: this kind of tokenizer cannot have the token.
 std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos after, std::string piece = "");
 
 // The tokenizer with its end_of_text after each document. It is not changed if it has no end_of_text, or an end token already.
@@ -128,9 +128,9 @@ std::string end_of_text(const Tokenizer& tokenizer);
 // Pairs of ids, one of each tokenizer, with the same text. Texts of more than one token are omitted.
 std::vector<std::pair<int64_t, int64_t>> match_tokens(const Tokenizer& a, const Tokenizer& b);
 
-// The ids of pieces of documents, with marks().first before each document and append_end() after it. All threads encode parts of the
-// pieces. A text is divided only where its two sides can be encoded separately, so the ids do not depend on the number of threads. Error:
-// the first in the order of the pieces.
+// Encodes pieces of documents, with marks().first before each document and append_end() after it. All threads encode parts of the pieces. A
+// text is divided only where its two sides can be encoded separately, so the ids do not depend on the number of threads. Error: the first
+// error in the order of the pieces.
 std::vector<std::vector<int64_t>> encode(const Tokenizer& tokenizer, std::span<const DocumentPiece> pieces);
 
 }  // namespace ricci

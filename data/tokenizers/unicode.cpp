@@ -35,7 +35,7 @@ std::vector<uint8_t> classes_of_all() {
     return true;
   };
   u_enumCharTypes(fill, &classes);
-  constexpr char32_t past_last_space = 0x3001;  // White_Space is below this
+  constexpr char32_t past_last_space = 0x3001;  // all White_Space is below this
   for (char32_t code = 0; code < past_last_space; ++code)
     if (u_isUWhiteSpace(static_cast<UChar32>(code))) classes[code] |= unicode::space;
   for (char32_t code = '!'; code <= '~'; ++code)
@@ -48,7 +48,7 @@ std::vector<uint8_t> classes_of_all() {
 std::string normalize(const icu::Normalizer2* form, UErrorCode status, std::string_view text) {
   std::string result;
   icu::StringByteSink<std::string> sink(&result, static_cast<int32_t>(text.size()));
-  if (text.size() > INT32_MAX) fail("normalization: the text has {} bytes, at most {} are possible", {text.size(), INT32_MAX});
+  if (text.size() > INT32_MAX) fail("normalization: the text has {} bytes, expected at most {}", {text.size(), INT32_MAX});
   if (U_SUCCESS(status)) form->normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())), sink, nullptr, status);
   if (U_FAILURE(status)) fail("normalization: {}", {u_errorName(status)});
   return result;
@@ -91,7 +91,7 @@ std::string decompose_characters(std::string_view text) {
 }
 
 void append_lower_case(char32_t code, std::string& text) {
-  constexpr char32_t capital_i_with_dot = 0x130;  // the only one with a lower case of two code points
+  constexpr char32_t capital_i_with_dot = 0x130;  // the only character with a lower-case form of two code points
   if (code < 0x80) text += static_cast<char>(code >= 'A' && code <= 'Z' ? code - 'A' + 'a' : code);
   else if (code == capital_i_with_dot) text += "i\xcc\x87";
   else append_utf8(static_cast<char32_t>(u_tolower(static_cast<UChar32>(code))), text);

@@ -38,7 +38,7 @@ class WordCache {
     std::array<uint64_t, 3> parts;
     bool operator==(const Key&) const = default;
   };
-  // readable: bytes that can be read from the start of the word.
+  // `readable` is the number of bytes that can be read from the start of the word.
   static Key key_of(std::string_view word, size_t readable) {
     Key key{};
     if (readable >= sizeof key) {  // three loads and a mask replace a copy of variable length

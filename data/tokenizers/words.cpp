@@ -13,7 +13,7 @@ constexpr int64_t kMaxLetters = 1000;  // in a word
 
 bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// The bytes of white space at `position`.
+// Returns the number of bytes of the white space at `position`, or 0.
 size_t space_bytes(std::string_view text, size_t position) {
   if (static_cast<unsigned char>(text[position]) < 0x80) return is_ascii_space(text[position]) ? 1 : 0;
   const Utf8Character character = decode_utf8(text, position);

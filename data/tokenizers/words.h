@@ -30,7 +30,7 @@ class WordTokenizer final : public PieceTokenizer {
   int32_t unknown_id_;
 };
 
-// The next word from byte `position`; moves the position past it. Empty at the end. The text must be valid UTF-8.
+// Returns the next word from byte `position`, and moves the position past it; empty at the end. The text must be valid UTF-8.
 std::string_view next_spaced_word(std::string_view text, size_t& position);
 
 // BERT's normalization before tokenization, as in its tokenization.py and in Hugging Face's BertNormalizer.
@@ -40,12 +40,12 @@ struct BertText {
   bool strip_accents = false;
   bool lowercase = false;
 
-  // offset: of the text, for the message. Error: the text is not UTF-8.
+  // `offset` is the position of the text, for the message. Error: the text is not UTF-8.
   std::string normalize(std::string_view text, int64_t offset) const;
 };
 
-// The next word of a normalized text from byte `position`: a punctuation character, or everything up to the next one or to white space.
-// Moves the position past it. Empty at the end.
+// Returns the next word of a normalized text from byte `position`, and moves the position past it; empty at the end. A word is a
+// punctuation character, or everything up to the next one or to white space.
 std::string_view next_bert_word(std::string_view text, size_t& position);
 
 struct WordPieceOptions {
@@ -77,7 +77,7 @@ class WordPieceTokenizer final : public PieceTokenizer {
 
   WordPieceOptions options_;
   int32_t unknown_;
-  size_t longest_ = 0;  // bytes of a token
+  size_t longest_ = 0;  // bytes of the longest token
   WordCacheOwner cache_owner_;
 };
 

@@ -112,7 +112,7 @@ done
 gzip -k i32.bin
 refuse 'compressed' 1 'i32\.bin\.gz: looks like numbers of 4 bytes' prepare i32.bin.gz --format u16 --tokenizer bpe.json --output wide
 printf 'abc' >half.bin
-refuse 'half an id' 1 'half\.bin: ids of two bytes each, but there are 3 bytes' prepare half.bin --format u16 --tokenizer bpe.json --output bad_half
+refuse 'half an id' 1 'half\.bin: ids have two bytes each, but there are 3 bytes' prepare half.bin --format u16 --tokenizer bpe.json --output bad_half
 for words in '--documents line' '--eos line' '--encoding latin-1'; do
   refuse "ids are no text: $words" 1 "${words% *}: is for texts, but --format u16 reads ids, and each file is one document" \
     prepare train.bin --format u16 --tokenizer bpe.json $words --output bad_ids

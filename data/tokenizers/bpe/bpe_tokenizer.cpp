@@ -35,7 +35,7 @@ Merges::Merges(std::vector<Merge> merges) : merges_(std::move(merges)) {
   }
 }
 
-// The slot of the pair, or its empty slot.
+// Returns the slot of the pair, or the empty slot for it.
 size_t Merges::find_slot(uint32_t left, uint32_t right) const {
   const uint64_t pair = as_pair(left, right);
   size_t place = mix(pair) >> shift_;
@@ -212,7 +212,7 @@ std::shared_ptr<PieceTokenizer> BpeTokenizer::with_vocabulary(Vocabulary pieces,
   return other;
 }
 
-// The tokens of a word before any merge. Returns their number.
+// Stores the tokens of a word before any merge. Returns their number.
 size_t BpeTokenizer::divide(std::string_view word, int64_t offset, std::span<uint32_t> pieces) const {
   size_t count = 0;
   for (size_t begin = 0, bytes = 1; begin < word.size(); begin += bytes) {
@@ -263,10 +263,10 @@ void BpeTokenizer::append_plain(std::string_view text, int64_t offset, bool star
   }
 }
 
-// Two adjacent characters decide. With underscores a word begins at an underscore after any other character. Normalization can put an
-// underscore after an added token, so a text is not cut there. Without underscores a word ends between a letter or number and another
-// class, and before a blank after anything but white space. Both must stay separate when normalized, and with add_prefix_space the second
-// must be a blank.
+// Decides by the two characters next to the position. With underscores, a word begins at an underscore after any other character.
+// Normalization can put an underscore after an added token, so a text is not cut there. Without underscores, a word ends between a letter
+// or number and a character of another class, and before a blank that does not follow white space. The two characters must stay separate
+// when normalized, and with add_prefix_space the second must be a blank.
 bool BpeTokenizer::can_cut(std::string_view text, size_t position) const {
   const Utf8Character after = decode_utf8(text, position), before = decode_utf8_before(text, position);
   if (after.bytes == 0 || before.bytes == 0) return false;

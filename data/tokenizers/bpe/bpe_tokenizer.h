@@ -1,5 +1,5 @@
 // Byte-level byte pair encoding, introduced by GPT-2: a text is divided into words (split.h), and the bytes of each word are merged by a
-// learned list of pairs. Every text has ids, even if it is not UTF-8, and decodes to the same bytes.
+// learned list of pairs. Every text can be encoded, even if it is not UTF-8, and is decoded to the same bytes.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -20,12 +20,12 @@ class Merges {
   struct Merge {
     uint32_t left, right, merged;  // token ids
   };
-  // Ordered by rank, the first applied first. The last rank of a duplicate pair is used.
+  // The merges are ordered by rank: the first is applied first. The last rank of a duplicate pair is used.
   explicit Merges(std::vector<Merge> merges);
 
   std::span<const Merge> all() const { return merges_; }
-  // Merges the adjacent pair of lowest rank, the leftmost of equal ones, until no pair can be merged. Returns the number of remaining
-  // tokens, at the front of `pieces`.
+  // Merges the adjacent pair of lowest rank (on a tie, the leftmost) until no pair can be merged. Returns the number of remaining tokens,
+  // at the front of `pieces`.
   size_t apply(std::span<uint32_t> pieces) const;
 
  private:
@@ -40,12 +40,12 @@ class Merges {
   size_t apply_long(std::span<uint32_t> pieces) const;
 
   std::vector<Merge> merges_;
-  std::vector<Slot> slots_;  // their number is a power of two, at most half are used
+  std::vector<Slot> slots_;  // their number is a power of two; at most half are used
   int shift_;
 };
 
 // Tokenizers like Llama 2's use characters instead of bytes, and write a blank as "▁" (U+2581). A character without a token is encoded as
-// its bytes, <0x00> to <0xFF>. An additional "▁" is inserted:
+// its bytes, <0x00> to <0xFF>. The value defines where an additional "▁" is inserted:
 enum class Underscores : uint8_t {
   none,       // byte-level BPE
   replaced,   // nowhere
@@ -71,9 +71,9 @@ struct BpeOptions {
 class BpeTokenizer final : public PieceTokenizer {
  public:
   using Pair = std::pair<std::string, std::string>;
-  // Without underscores: tokens and merges in the letters of bytes_to_letters(). Errors: the vocabulary lacks a token of a merge,
-  // options.unknown or options.first. With underscores: the token of a byte or "▁" is missing; a merge joins a "▁" to a token before it, so
-  // texts could not be divided.
+  // Without underscores, tokens and merges are in the letters of bytes_to_letters(). Errors: the vocabulary lacks a token of a merge,
+  // options.unknown or options.first; with underscores, the token of a byte or "▁" is missing, or a merge joins a "▁" to a token before it,
+  // so texts could not be divided.
   BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merges, std::vector<AddedToken> added, BpeOptions options);
 
   std::string name() const override { return "bpe"; }
@@ -105,12 +105,12 @@ class BpeTokenizer final : public PieceTokenizer {
   WordCacheOwner cache_owner_;
 };
 
-// The bytes as in GPT-2's files, one visible character each: printable Latin-1 unchanged, the 68 other bytes as U+0100 and the following
+// Writes bytes as GPT-2's files do, one visible character each: printable Latin-1 unchanged, the 68 other bytes as U+0100 and the following
 // code points. For example, a space is U+0120, a capital G with a dot.
 std::string bytes_to_letters(std::string_view bytes);
 std::string byte_to_letter(int byte);
 
-// The reverse. Returns nullopt for a text with other characters.
+// Reverses bytes_to_letters(). Returns nullopt for a text with other characters.
 std::optional<std::string> letters_to_bytes(std::string_view letters);
 
 }  // namespace ricci

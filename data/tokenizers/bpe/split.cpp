@@ -35,7 +35,7 @@ inline Character character_at(std::string_view text, size_t position) {
   return {static_cast<uint8_t>(unicode_classes()[character.code] & kWordClasses), position + character.bytes};
 }
 
-// The end of the run of this class at `position`.
+// The end of the run of characters of this class at `position`.
 inline size_t run_end(std::string_view text, size_t position, uint8_t kind) {
   while (position < text.size()) {
     const Character next = character_at(text, position);
@@ -81,7 +81,7 @@ size_t gpt2_end(std::string_view text, size_t position) {
   return first.kind == unicode::space ? space_end(text, position) : run_end(text, first.end, first.kind);
 }
 
-// Each digit is a word; between digits GPT-2's words.
+// Each digit is a word. The text between digits is divided into GPT-2's words.
 size_t smollm_end(std::string_view text, size_t position) {
   const Character first = character_at(text, position);
   if (first.kind == unicode::number) return first.end;
@@ -147,13 +147,13 @@ std::span<const SplitPattern> split_patterns() { return kPatterns; }
 const SplitPattern& find_pattern(std::string_view name) {
   for (const SplitPattern& pattern : kPatterns)
     if (name == pattern.name) return pattern;
-  fail("split pattern: unknown name {}, known are {}", {one_line(name), names()});
+  fail("split pattern: unknown name {}, expected one of {}", {one_line(name), names()});
 }
 
 const SplitPattern& find_pattern_by_regex(std::string_view regex) {
   for (const SplitPattern& pattern : kPatterns)
     if (regex == pattern.regex) return pattern;
-  fail("split pattern: {} is not known; known are: {}", {one_line(regex), names()});
+  fail("split pattern: {} is not known, expected the pattern of {}", {one_line(regex), names()});
 }
 
 }  // namespace ricci

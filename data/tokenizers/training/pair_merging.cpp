@@ -1,5 +1,5 @@
 // Learns the merges of byte pair encoding. Counting all pairs for every merge would take hours, so a merge updates only the counts of words
-// with its pair. A heap gives the most frequent pair; an entry with an outdated count returns with the new one.
+// that contain its pair. A heap gives the most frequent pair; an entry with an outdated count is put back with the new one.
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
@@ -38,7 +38,7 @@ void note(Pairs& pairs, Pair pair, int64_t count, uint32_t word) {
   if (occurrences.words.empty() || occurrences.words.back() != word) occurrences.words.push_back(word);
 }
 
-// Counts the pairs of all words, a share of the words on each thread.
+// Counts the pairs of all words; each thread counts a share of the words.
 Pairs count_pairs(const std::vector<PieceWord>& words) {
   const auto lanes = static_cast<size_t>(thread_count());
   const size_t share = (words.size() + lanes - 1) / lanes;

@@ -44,7 +44,8 @@ void count_pieces(std::vector<DocumentPiece>& pieces, const CountPiece& count_pi
 Words count_words(const std::vector<Documents>& sources, const Tokenizer& tokenizer, const CountPiece& count_piece) {
   constexpr size_t bytes_at_once = 16 << 20, pieces_at_once = 1 << 16;
   std::vector<WordCounts> counts(static_cast<size_t>(thread_count()));
-  for (WordCounts& each : counts) each.max_load_factor(0.25F);  // frequent words come early, but a bucket is searched from its last word
+  // Frequent words are inserted early, but a bucket is searched from its last word, so buckets must be short.
+  for (WordCounts& each : counts) each.max_load_factor(0.25F);
   std::vector<DocumentPiece> pieces;
   size_t bytes = 0;
   const auto complete_prefix = [&](std::string_view text) { return tokenizer.complete_prefix(text); };
@@ -84,7 +85,7 @@ std::vector<AddedToken> as_added(const std::vector<std::string>& special) {
 void check_size(const char* who, const TrainingOptions& options, size_t least) {
   if (options.vocab < static_cast<int64_t>(least))
     fail("{}: the vocabulary size is {}, but {} tokens are needed before the first merge", {who, options.vocab, least});
-  if (options.vocab > kMaxPieces) fail("{}: the vocabulary size is {}, at most {} is possible", {who, options.vocab, kMaxPieces});
+  if (options.vocab > kMaxPieces) fail("{}: the vocabulary size is {}, expected at most {}", {who, options.vocab, kMaxPieces});
 }
 
 // The special tokens, then a token for each byte.
@@ -111,7 +112,7 @@ Words count_bpe_words(const std::vector<Documents>& sources, const TrainingOptio
   });
 }
 
-// For each id: true if the texts contain it.
+// Returns true for each id that the texts contain.
 std::vector<bool> find_used_pieces(const Documents& documents, const Tokenizer& tokenizer) {
   std::vector<bool> seen(static_cast<size_t>(tokenizer.vocab_size()));
   const auto complete_prefix = [&](std::string_view text) { return tokenizer.complete_prefix(text); };

@@ -226,6 +226,7 @@ TEST_CASE("split: SmolLM's single digits, and GPT-2's words between them") {
 
 TEST_CASE("split: patterns are known by name and by their text, others are errors") {
   for (const SplitPattern& pattern : split_patterns()) CHECK(&find_pattern_by_regex(pattern.regex) == &find_pattern(pattern.name));
-  CHECK(error_of([] { find_pattern("gpt5"); }) == "split pattern: unknown name gpt5, known are gpt2, llama3, qwen2, smollm");
-  CHECK(error_of([] { find_pattern_by_regex("\\w+"); }) == "split pattern: \\w+ is not known; known are: gpt2, llama3, qwen2, smollm");
+  CHECK(error_of([] { find_pattern("gpt5"); }) == "split pattern: unknown name gpt5, expected one of gpt2, llama3, qwen2, smollm");
+  CHECK(error_of([] { find_pattern_by_regex("\\w+"); }) ==
+        "split pattern: \\w+ is not known, expected the pattern of gpt2, llama3, qwen2, smollm");
 }

@@ -257,38 +257,38 @@ TEST_CASE("tokenizer.json: forms of Llama 2's kind that are not supported") {
   std::string other_decoder = underscored(kLlama2, "null");
   other_decoder.replace(other_decoder.find("Fuse"), 4, "Burn");
   CHECK(fault(other_decoder)
-            .starts_with("tokenizer.json: the decoder 'Sequence' is not supported, supported with byte_fallback are Replace"));
+            .starts_with("tokenizer.json: the decoder 'Sequence' is not supported; supported with byte_fallback are Replace"));
 }
 
 TEST_CASE("tokenizer.json: an unsupported component is named") {
   CHECK(fault(file(R"({"type":"Unigram","vocab":[]})", "null")) ==
-        "tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");
-  CHECK(fault(file(bpe(), "null")) == "tokenizer.json: the pre_tokenizer 'null' is not supported, supported for BPE are ByteLevel, and "
+        "tokenizer.json: the model 'Unigram' is not supported; supported are BPE, WordPiece and WordLevel");
+  CHECK(fault(file(bpe(), "null")) == "tokenizer.json: the pre_tokenizer 'null' is not supported; supported for BPE are ByteLevel, and "
                                       "Split by a known pattern or Digits followed by ByteLevel");
   CHECK(fault(file(bpe(), R"({"type":"Metaspace"})")).starts_with("tokenizer.json: the pre_tokenizer 'Metaspace' is not supported"));
   CHECK(fault(file(bpe(), R"({"type":"ByteLevel","use_regex":false})"))
             .starts_with("tokenizer.json: the pre_tokenizer 'ByteLevel with use_regex: false' is not supported"));
   CHECK(fault(file(bpe(R"("byte_fallback":true)"), kByteLevel)) ==
-        "tokenizer.json: the model 'BPE with byte_fallback' is not supported, supported with it are the normalizer and pre_tokenizer of "
+        "tokenizer.json: the model 'BPE with byte_fallback' is not supported; supported with it are the normalizer and pre_tokenizer of "
         "Llama 2 and Gemma, and Metaspace with split: false");
   CHECK(fault(file(bpe(R"("end_of_word_suffix":"</w>")"), kByteLevel)) ==
-        "tokenizer.json: the model 'BPE with end_of_word_suffix' is not supported, supported is byte-level BPE");
+        "tokenizer.json: the model 'BPE with end_of_word_suffix' is not supported; supported is byte-level BPE");
   CHECK(fault(file(bpe(R"("dropout":0.1)"), kByteLevel)) ==
-        "tokenizer.json: the model 'BPE with dropout' is not supported, supported is BPE without");
+        "tokenizer.json: the model 'BPE with dropout' is not supported; supported is BPE without dropout");
   CHECK(fault(file(bpe(), kByteLevel, R"("normalizer":{"type":"NFKC"})")) ==
-        "tokenizer.json: the normalizer 'NFKC' is not supported, supported for BPE are NFC and null");
+        "tokenizer.json: the normalizer 'NFKC' is not supported; supported for BPE are NFC and null");
   CHECK(fault(file(bpe(), kByteLevel, R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]})")) ==
-        "tokenizer.json: the normalizer 'Lowercase' is not supported, supported for BPE are NFC and null");
+        "tokenizer.json: the normalizer 'Lowercase' is not supported; supported for BPE are NFC and null");
   CHECK(fault(file(bpe(), kByteLevel, R"("decoder":{"type":"Metaspace"})")) ==
-        "tokenizer.json: the decoder 'Metaspace' is not supported, supported for BPE is ByteLevel");
+        "tokenizer.json: the decoder 'Metaspace' is not supported; supported for BPE is ByteLevel");
   const std::string split =
       R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"\\d"},"behavior":"Isolated","invert":false},)"
       R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]})";
-  CHECK(fault(file(bpe(), split)) == "split pattern: \\d is not known; known are: gpt2, llama3, qwen2, smollm");
+  CHECK(fault(file(bpe(), split)) == "split pattern: \\d is not known, expected the pattern of gpt2, llama3, qwen2, smollm");
   CHECK(fault(file(kWordPiece, R"({"type":"Whitespace"})", R"("normalizer":{"type":"BertNormalizer"})")) ==
-        "tokenizer.json: the pre_tokenizer 'Whitespace' is not supported, supported for WordPiece is BertPreTokenizer");
+        "tokenizer.json: the pre_tokenizer 'Whitespace' is not supported; supported for WordPiece is BertPreTokenizer");
   CHECK(fault(file(kWordPiece, R"({"type":"BertPreTokenizer"})")) ==
-        "tokenizer.json: the normalizer 'null' is not supported, supported for WordPiece is BertNormalizer");
+        "tokenizer.json: the normalizer 'null' is not supported; supported for WordPiece is BertNormalizer");
 }
 
 TEST_CASE("tokenizer.json: faults of the file") {
@@ -367,9 +367,9 @@ TEST_CASE("opening: errors name the file") {
       error_of([&] { open_tokenizer(folder / "foreign"); }).starts_with(folder / "foreign/tokenizer.model: is a SentencePiece vocabulary"));
   const std::string json = folder.write("tokenizer.json", R"({"model":{"type":"Unigram","vocab":[]}})");
   CHECK(error_of([&] { open_tokenizer(json); }) ==
-        json + ": tokenizer.json: the model 'Unigram' is not supported, supported are BPE, WordPiece and WordLevel");
+        json + ": tokenizer.json: the model 'Unigram' is not supported; supported are BPE, WordPiece and WordLevel");
   CHECK(error_of([&] { open_tokenizer(json, {.lowercase = true}); }) ==
-        json + ": lower case is for a vocab.txt; other files define it themselves");
+        json + ": lower case applies only to a vocab.txt; other files define it themselves");
   folder.write("empty/readme", "");
   CHECK(error_of([&] { open_tokenizer(folder / "empty"); }) ==
         folder / "empty" + ": this folder has no tokenizer.json, vocab.bpe, merges.txt or vocab.txt");

@@ -107,7 +107,7 @@ TEST_CASE("a pair of vocabulary and merges: GPT-2's as OpenAI publishes it, with
 }
 
 TEST_CASE("a pair of vocabulary and merges: files next to it that can name another class or more tokens are refused, with the way out") {
-  const std::string only = ": merges with a vocabulary are read as GPT-2's only, without other tokens; save_pretrained of transformers "
+  const std::string only = ": merges with a vocabulary are read only as GPT-2's, without other tokens; save_pretrained of transformers "
                            "writes a tokenizer.json";
   const struct {
     const char *name, *text;
@@ -267,7 +267,7 @@ TEST_CASE("chat: six strings are a template") {
     named[changed] = text;
     return error_of([&] { ChatEncoder(tokenizer, chat_template(named)); });
   };
-  CHECK(fault(2, "[U]") == "chat: user: '[U]' has {content} 0 times, expected once");
+  CHECK(fault(2, "[U]") == "chat: user: '[U]' contains {content} 0 times, expected once");
   CHECK(fault(3, "{content}[/U]") == "chat: assistant: '{content}[/U]' does not begin with answer, {content} and end");
   CHECK(fault(1, "<|no|>{content}") ==
         "chat: the tokenizer lacks the markers '<|no|>'; ricci tokenize train TEXTS --from FILE --keep-all --special '<|no|>' adds them");
@@ -275,7 +275,7 @@ TEST_CASE("chat: six strings are a template") {
                                                 "FILE --keep-all --special '<|a|>' --special "
                                                 "'<|b|>' adds them");
   CHECK(error_of([] { chat_template({"alpaca"}); }) ==
-        "chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer, got 1 of them");
+        "chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer; the list has length 1");
 }
 
 TEST_CASE("chat: lines that are not conversations are errors") {
@@ -285,10 +285,10 @@ TEST_CASE("chat: lines that are not conversations are errors") {
   CHECK(refused("[]") == "expected an object with a list \"messages\"");
   CHECK(refused(R"({"messages": []})") == "\"messages\" is empty");
   CHECK(refused(R"({"messages": [], "tools": [{}]})") == "\"tools\": conversations with tools are not supported");
-  CHECK(one("3") == "message 2: expected an object with a text \"role\"");
+  CHECK(one("3") == "message 2: expected an object with the string member \"role\"");
   CHECK(one(R"({"role": "tool", "content": "a"})") == "message 2: role 'tool', expected system, user, assistant");
-  CHECK(one(R"({"role": "user", "content": [{"type": "text"}]})") == "message 2: \"content\" must be a text");
-  CHECK(one(R"({"role": "assistant", "content": null})") == "message 2: \"content\" must be a text");
+  CHECK(one(R"({"role": "user", "content": [{"type": "text"}]})") == "message 2: \"content\" must be a string");
+  CHECK(one(R"({"role": "assistant", "content": null})") == "message 2: \"content\" must be a string");
   CHECK(one(R"({"role": "assistant", "content": "a", "tool_calls": [{}]})") ==
         "message 2: \"tool_calls\": conversations with tools are not supported");
   CHECK(one(R"({"role": "assistant", "content": "a", "weight": 0.5})") == "message 2: \"weight\": 0.5, expected 0 or 1");
