@@ -80,7 +80,7 @@ void DocumentOrder::go_to(const StreamPlace& place) {
 
 std::vector<std::vector<TokenSpan>> pack_documents(DocumentOrder& documents, const PackingOptions& options) {
   std::set<Waiting> waiting;
-  int64_t number = 0;  // documents taken so far
+  int64_t number = 0;  // documents taken
   const auto fill = [&] {
     for (; number < options.documents && std::ssize(waiting) < options.buffer; ++number)
       waiting.insert({documents.take(documents.rest().size())[0], number});

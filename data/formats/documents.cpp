@@ -76,7 +76,7 @@ void DocumentReader::read_more() {
   rest_ = block.substr(cut);
 }
 
-// Returns the number of bytes of the block before the cut.
+// Returns the number of bytes before the cut.
 size_t DocumentReader::find_cut(std::string_view block) {
   if (documents_.cut == 0 || after_cut_) return block.size();
   const int64_t characters = count_characters(block), before = std::min(characters, characters_left_);

@@ -126,7 +126,7 @@ template <class Find, class Make> auto Cache::find_or_make(const std::string& na
         remove_replaced(name);
         return made;
       } catch (const Error& error) {
-        draft.is_kept = is_there(folder + "/" + shard_name(0));  // if true, a later call continues
+        draft.is_kept = is_there(folder + "/" + shard_name(0));  // a later call continues
         if (!dynamic_cast<const DiskFull*>(&error)) throw;
         fault_ = error.what();  // the folder for temporary files may be on another disk
       }

@@ -22,7 +22,7 @@ struct CachedText {
   int64_t empty_documents = 0;  // documents without tokens, omitted from `tokens`; counted only when the text is encoded
 };
 
-// Each function finds its result in the cache, or makes it and adds it. A result is made again if it is damaged or its files changed; after
+// Each function finds its result in the cache, or makes and adds it. A result is made again if it is damaged or its files changed; after
 // an interruption, a later call continues. If another program is making the result, the function waits. If the cache folder cannot be used,
 // or its name is empty, the files are temporary.
 class Cache {

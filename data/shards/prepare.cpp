@@ -171,8 +171,7 @@ std::optional<ShardHeader> find_header(const std::string& path, bool checks_body
   }
 }
 
-// Counts the intact shards and returns the header of the last one. Error: a shard has different inputs or settings, and `replaces` is
-// false.
+// Counts the intact shards and returns the header of the last one. Error: a shard has different inputs or settings.
 std::optional<ShardHeader> find_shards(const std::string& folder, const ShardHeader& ours, bool replaces, Prepared& all) {
   for (const std::string& name : names_in(folder)) {
     if (!is_shard_name(name)) continue;

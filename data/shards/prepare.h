@@ -18,7 +18,7 @@ struct PrepareProgress {
 
 struct PrepareOptions {
   int64_t shard_tokens = 16 << 20;  // a shard ends with the piece that reaches this number; a record is never divided
-  int64_t growth = 0;               // each shard has this many tokens more than the previous one
+  int64_t growth = 0;               // each shard has this many tokens more than the previous
   uint64_t source_hash = 0;         // hash_inputs(), or another value that changes with the inputs and settings
   bool replaces = false;            // replaces shards of other inputs; the caller holds the folder lock
   std::function<void(const PrepareProgress&)> progress = {};

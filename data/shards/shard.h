@@ -38,7 +38,7 @@ struct ShardHeader {
   int64_t documents = 0;
   int64_t text_bytes = 0;
   InputPlace end;                         // the next shard starts here
-  uint32_t is_last = 0;                   // 1 for the last shard of its corpus
+  uint32_t is_last = 0;                   // 1 for the last shard
   uint16_t first_document_continues = 0;  // it started in the previous shard
   uint16_t after_cut = 0;                 // the tokens belong to the validation part of a text
   int64_t classes = 0;                    // labels are 0 ... classes - 1 (0: no labels)
@@ -67,7 +67,7 @@ class ShardFile {
   // Compares the body of a prepared shard with its checksum, as the first read does. Error: they differ.
   void check_body() const;
 
-  // Reads the ids [first, first + ids.size()). Errors: an id is outside the vocabulary; the shard was cut short while it was in use.
+  // Reads the ids [first, first + ids.size()). Errors: an id is outside the vocabulary; the shard was cut short while in use.
   void read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const;
   // Writes 1 for each scored token, and 0 for the others.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
@@ -89,7 +89,7 @@ class ShardFile {
 // True if the file starts with the magic number of either format.
 bool is_shard(const File& file);
 
-// The file name of a shard, such as shard-00042.tokens.
+// A name such as shard-00042.tokens.
 std::string shard_name(int64_t number);
 bool is_shard_name(std::string_view name);
 

@@ -46,7 +46,7 @@ std::string nearest_file_note(const fs::path& path) {
 
 int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-// Appends the files below a path. Follows links, but enters no folder twice: a link can lead back.
+// Follows links, but enters no folder twice: a link can lead back.
 void append_files(const fs::path& path, std::set<std::pair<dev_t, ino_t>>& visited, std::vector<fs::path>& files) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return files.push_back(path);

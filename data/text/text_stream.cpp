@@ -97,7 +97,7 @@ TextStream::File::~File() {
   inflateEnd(this);
 }
 
-// Gives libarchive the next block. Exceptions must not pass through the library.
+// Gives libarchive the next block. Exceptions must not pass through it.
 la_ssize_t TextStream::File::give(archive* handle, void* self, const void** block) {
   File& file = *static_cast<File*>(self);
   try {

@@ -73,7 +73,7 @@ BpeTokenizer::Pair read_merge(const Json& merge, size_t rank) {
   return {joined.substr(0, blank), joined.substr(blank + 1)};
 }
 
-// Returns the token that a template puts before every text, or an empty text. The template can be part of a sequence of components. Ignores
+// Returns the token that a template puts before every text, or empty. The template can be part of a sequence of components. Ignores
 // tokens after a text: the run chooses the end of documents.
 std::string find_first(const Json& post_processor) {
   for (const Json& each : member(post_processor, "processors"))
