@@ -38,7 +38,7 @@ class DocumentOrder {
   uint64_t seed_;
   StreamPlace place_;
   int64_t shard_ = 0, index_ = 0;  // the current document, as arguments of Tokens::document
-  Permutation documents_{1, 0};    // the order in this shard, kept: making it is slow
+  Permutation documents_{1, 0};    // the document order in this shard; slow to make
   TokenSpan document_;
 };
 

@@ -28,7 +28,7 @@ DocumentReader::DocumentReader(const Documents& documents, CompletePrefix comple
     : documents_(documents),
       complete_prefix_(std::move(complete_prefix)),
       from_(from),
-      stream_(documents.files, documents.cut > 0 ? 0 : from.input),  // a cut counts the characters of all files
+      stream_(documents.files, documents.cut > 0 ? 0 : from.input),  // a cut is counted in characters of all files
       format_(traits_of(documents.options.format)),
       separator_(find_separator(documents.options)) {
   check(documents.options);
@@ -168,7 +168,7 @@ bool DocumentReader::next_text(DocumentPiece& piece) {
     const size_t kept = keeps_separator_ && has_end ? separator_.size() : 0;
     used_ += cut_piece(piece, std::string_view(text_).substr(used_, part.size() + kept), has_end || part_ended());
     if (piece.ends && has_end && !keeps_separator_) used_ += separator_.size();
-    if (!piece.text.empty() || separator_ == "\n") return true;  // an empty line is a document; nothing between two other separators is not
+    if (!piece.text.empty() || separator_ == "\n") return true;  // an empty line is a document; other empty texts are not
   }
 }
 

@@ -37,7 +37,8 @@ struct DocumentPiece {
 struct Documents {
   TextSource files;
   DocumentOptions options = {};
-  int64_t cut = 0;            // plain text: the validation part starts at this character of all files, with a new document (0: no cut)
+  // Plain text: the validation part and a new document start at this character, counted over all files (0: no cut).
+  int64_t cut = 0;
   bool stops_at_cut = false;  // only the training part is read
   int64_t limit = INT64_MAX;  // maximum number of documents
 
@@ -52,8 +53,8 @@ class DocumentReader {
   static constexpr size_t kPiece = 256 << 10;   // maximum bytes in a piece
   static constexpr size_t kMaxLine = 64 << 20;  // maximum bytes in a line that is a document
 
-  // from: DocumentPiece::end of an earlier reader of the same documents. A piece ends between two units, except the last piece of a
-  // document, or inside a unit that is longer than a piece. Errors: check(options)'s.
+  // from: DocumentPiece::end of an earlier reader of the same documents. A piece ends between two units, unless it is the last of
+  // its document or inside a unit longer than a piece. Errors: check(options)'s.
   DocumentReader(const Documents& documents, CompletePrefix complete_prefix, const InputPlace& from = {});
 
   // Reads the next piece. Returns false at the end. Errors: TextStream's; the format's; the files end before the cut.

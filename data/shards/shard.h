@@ -3,7 +3,7 @@
 // Prepared shards, little-endian:
 //   ShardHeader, 128 bytes
 //   the ids as u16, or as u32 if the vocabulary exceeds 65,536; zeros up to a multiple of 8 bytes
-//   version 2, for documents with a mask: a bit per token, the lowest of a byte first, set if the token is scored; zeros as above
+//   version 2, for documents with a mask: a bit per token, the lowest bit of a byte first, set if the token is scored; zeros as above
 //   document index: for each document the position of its first token in this shard, as u64
 //   if documents have labels: an i32 per document
 // llm.c shards (dev/data/data_common.py): 256 i32 that start with magic, version and number of tokens; then the ids: u16 with magic

@@ -28,7 +28,7 @@ std::vector<fs::path> candidates(const std::string& path) {
 
 // Returns "; train.tsv.zst is there", for the file in this folder with the longest common prefix, at least up to the first dot.
 std::string nearest_file_note(const fs::path& path) {
-  const std::string asked = path.filename().string() + ".";  // the dot prefers the name with one more suffix
+  const std::string asked = path.filename().string() + ".";  // with the dot, a name with one more suffix is preferred
   std::string nearest;
   auto most = static_cast<int64_t>(asked.find('.'));
   if (most == 0) return "";

@@ -160,7 +160,7 @@ void TextStream::File::check_end() {
 
 void TextStream::File::reject() {
   if (error_) std::rethrow_exception(error_);
-  // The library reports a damaged compressed archive as truncated.
+  // libarchive reports a damaged compressed archive as truncated.
   const bool is_packed_tar = is_tar_ && archive_filter_code(handle_, 0) != ARCHIVE_FILTER_NONE;
   const char* const reason = is_packed_tar ? nullptr : archive_error_string(handle_);
   reject(reason ? one_line(reason, 255) : "damaged or cut short");

@@ -26,7 +26,7 @@ size_t count_occurrences(std::string_view text, std::string_view part) {
   return count;
 }
 
-// Equals Python's str.strip(), used by templates.
+// Trims like Python's str.strip(), as templates do.
 std::string_view trimmed(std::string_view text) {
   for (Utf8Character c; !text.empty() && (c = decode_utf8(text, 0)).bytes > 0 && is_python_space(c.code);) text.remove_prefix(c.bytes);
   for (Utf8Character c; !text.empty() && (c = decode_utf8_before(text, text.size())).bytes > 0 && is_python_space(c.code);)

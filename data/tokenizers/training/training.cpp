@@ -188,7 +188,7 @@ std::shared_ptr<const Tokenizer> train_words(const std::vector<Documents>& sourc
 
 std::shared_ptr<const Tokenizer> restrict_to(const Documents& documents, const Tokenizer& tokenizer) {
   const auto* const old = dynamic_cast<const PieceTokenizer*>(&tokenizer);
-  if (!old) fail("restrict: the {} tokenizer has no tokens to leave out, only bpe, wordpiece and word do", {tokenizer.name()});
+  if (!old) fail("restrict: the {} tokenizer has no tokens to leave out; only bpe, wordpiece and word do", {tokenizer.name()});
   std::vector<bool> kept = find_used_pieces(documents, tokenizer);
   std::vector<AddedToken> added = old->added_tokens();
   for (const AddedToken& token : added) kept[static_cast<size_t>(token.id)] = true;

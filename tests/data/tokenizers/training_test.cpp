@@ -233,7 +233,7 @@ TEST_CASE("training: errors") {
   CHECK(find_tokenizer_kind("morse") == nullptr);
   CHECK(list_of_tokenizers() == "char, byte, word, bpe");
   CHECK(error_of([&] { restrict_to(text, ByteTokenizer()); }) ==
-        "restrict: the byte tokenizer has no tokens to leave out, only bpe, wordpiece and word do");
+        "restrict: the byte tokenizer has no tokens to leave out; only bpe, wordpiece and word do");
 }
 
 TEST_CASE("restricting: special pieces stay, found as they are written") {
