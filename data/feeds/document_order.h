@@ -46,7 +46,7 @@ struct PackingOptions {
   int64_t row;        // tokens in a row
   int64_t buffer;     // documents to choose from
   int64_t documents;  // documents to pack
-  bool cuts;          // documents can be cut; if false, none may be longer than a row
+  bool cuts;          // documents can be cut; if false, none is longer than a row
 };
 
 // Packs the next documents into rows by best fit: the longest buffered document that fits into the rest of a row is added to it (on a tie,

@@ -21,7 +21,7 @@ struct StreamOptions {
   int64_t context = 0;
   int64_t batch = 1;  // rows of a micro-batch
   uint64_t seed = 0;
-  int64_t shuffle_buffer = 1024;     // rows in the buffer (1: no shuffling)
+  int64_t shuffle_buffer = 1024;     // rows in the buffer; 1 does not shuffle them
   std::vector<double> weights = {};  // share of each corpus; by default its size in tokens, or in documents if each is a row
   RowKind rows = RowKind::cut;
   bool full_width = false;  // short documents are padded to the context

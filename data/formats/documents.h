@@ -37,7 +37,7 @@ struct DocumentPiece {
 struct Documents {
   TextSource files;
   DocumentOptions options = {};
-  // Plain text: the validation part and a new document start at this character, counted over all files (0: no cut).
+  // Plain text: the validation part and a new document start at this character, counted over all files; 0 without a cut.
   int64_t cut = 0;
   bool stops_at_cut = false;  // only the training part is read
   int64_t limit = INT64_MAX;  // maximum number of documents

@@ -23,8 +23,8 @@ struct DocumentOptions {
   DocumentFormat format = {};            // plain text
   std::string documents = "file";        // for plain text: file, line, blank_line (paragraphs), or the text between two documents
   bool keep_line_ends = true;            // in documents that are lines
-  std::string text_field = {};           // the text field; empty: the format's default
-  std::string label_field = {};          // the label field; empty: no labels
+  std::string text_field = {};           // the text field, by default the format's
+  std::string label_field = {};          // the label field; empty without labels
   int64_t classes = 0;                   // labels are 0 ... classes - 1
   std::vector<std::string> labels = {};  // class names; with them, a label is a name or a number
   std::vector<std::string> chat = {};    // the chat template (data/tokenizers/chat.h)

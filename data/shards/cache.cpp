@@ -41,7 +41,7 @@ std::string make_name(const char* kind, const std::vector<Documents>& sources, u
 }
 
 // ---- Folders
-// Makes and locks a folder. Waits for other programs that use it. They may remove it if they fail.
+// Makes and locks a folder. Waits for other programs that use it. They can remove it if they fail.
 FolderLock make_and_lock(const std::string& folder) {
   for (;;) {
     make_folders(folder);

@@ -27,7 +27,7 @@ struct Sources {
 
 struct CorpusRequest {
   Sources data = {}, validation = {};  // without validation sources, the end of `data` is used
-  double train_fraction = 0;           // the part of `data` for training (0: all)
+  double train_fraction = 0;           // the part of `data` for training; 0 means all
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   std::vector<std::string> labels = {};  // class names, if any
   int64_t context = 0;                   // documents with answers are kept only if one begins in the first `context` tokens

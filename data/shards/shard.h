@@ -41,7 +41,7 @@ struct ShardHeader {
   uint32_t is_last = 0;                   // 1 for the last shard
   uint16_t first_document_continues = 0;  // it started in the previous shard
   uint16_t after_cut = 0;                 // the tokens belong to the validation part of a text
-  int64_t classes = 0;                    // labels are 0 ... classes - 1 (0: no labels)
+  int64_t classes = 0;                    // labels are 0 ... classes - 1; 0 without labels
   uint64_t body_hash = 0;                 // hash_of_file of everything after the header
   uint64_t own_hash = 0;                  // hash of everything above
 

@@ -53,7 +53,7 @@ class CharTokenizer final : public Tokenizer {
  private:
   std::u32string characters_;  // by id
   std::string end_;
-  std::vector<int32_t> id_of_;  // by code point, up to the largest of the vocabulary (-1: no token)
+  std::vector<int32_t> id_of_;  // by code point, up to the largest of the vocabulary; -1 without a token
 };
 
 }  // namespace ricci

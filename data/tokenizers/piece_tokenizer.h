@@ -18,7 +18,7 @@
 namespace ricci {
 
 inline constexpr int64_t kMaxPieces = int64_t{1} << 24;
-inline constexpr int64_t kSpareIds = 1024;  // ids without a token that a file may have
+inline constexpr int64_t kSpareIds = 1024;  // ids without a token that a file can have
 
 class Vocabulary {
  public:

@@ -13,7 +13,7 @@ inline constexpr uint8_t number = 2;       // \p{N}
 inline constexpr uint8_t space = 4;        // \s: the property White_Space
 inline constexpr uint8_t punctuation = 8;  // \p{P}, and all ASCII signs, also $ + < = > ^ ` | ~
 inline constexpr uint8_t nonspacing = 16;  // \p{Mn}: accents above or below a letter
-inline constexpr uint8_t other = 32;       // control, format and private use; unassigned characters may become letters later
+inline constexpr uint8_t other = 32;       // control, format and private use; unassigned characters can become letters later
 inline constexpr uint8_t ideograph = 64;   // a Chinese character, as defined by BERT
 }  // namespace unicode
 

@@ -12,7 +12,7 @@
 namespace ricci {
 
 struct TrainingOptions {
-  int64_t vocab = 0;                                   // vocabulary size with special tokens (0: all words)
+  int64_t vocab = 0;                                   // vocabulary size with special tokens; 0 means all words
   int64_t min_count = 2;                               // rarer pairs and words do not become tokens
   std::vector<std::string> special = {};               // tokens with the first ids, found in texts as written
   const SplitPattern* pattern = &split_patterns()[0];  // for BPE
