@@ -25,7 +25,7 @@ std::shared_ptr<const Tokenizer> read_file(TokenizerRecipe recipe) {
 // only for texts.
 std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TokenizerRecipe& recipe, const std::string& path) {
   if (recipe.eos != Eos::none && !recipe.eos_is_default)
-    fail("eos: {}, but {} holds tokens already; set --eos in ricci prepare", {name_of(recipe.eos), path});
+    fail("eos: {}, but {} already contains tokens; set --eos in ricci prepare", {name_of(recipe.eos), path});
   const bool is_file = !recipe.kind();
   if (!has_tokenizer(path)) {
     if (is_file) return read_file(recipe);
