@@ -1,4 +1,4 @@
-// Enums with names for run files and command lines. The names are written once, after the enum:
+// Enums with value names for run files and command lines. The names are listed once, after the enum:
 //   enum class Norm : uint8_t { pre, post };
 //   constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 #pragma once
@@ -26,7 +26,7 @@ template <Choice E> const char* name_of(E value) { return choices(value)[static_
 
 // A list of choices, such as the mixer of each layer. A single choice is a list of one.
 template <Choice E> struct ChoiceList {
-  std::vector<uint8_t> numbers;  // as in ChoiceListMember
+  std::vector<uint8_t> numbers;  // the enum values, as in ChoiceListMember
 
   ChoiceList(E one) : numbers{static_cast<uint8_t>(one)} {}
   ChoiceList(std::initializer_list<E> all) {
@@ -38,7 +38,7 @@ template <Choice E> struct ChoiceList {
   bool operator==(const ChoiceList&) const = default;
 };
 
-// "gpt, msa"
+// The names: "gpt, msa".
 template <Choice E> std::string names_of(const ChoiceList<E>& all) {
   std::string names;
   for (size_t i = 0; i < all.size(); ++i) names += (names.empty() ? "" : ", ") + std::string(name_of(all[i]));

@@ -1,4 +1,4 @@
-// Reads the letters of DIMS from the text of its arguments and checks each input against the earlier ones.
+// Reads the index letters from the text of DIMS's arguments and checks each input against the earlier inputs.
 #include "core/dims.h"
 
 #include <string_view>
@@ -27,7 +27,7 @@ Index take_index(std::string_view& suffix) {
   return index;
 }
 
-// Removes and returns the first name of "merged(x_rd), w_fd": "x_rd".
+// Removes and returns the first name, such as "x_rd" of "merged(x_rd), w_fd".
 std::string_view take_name(std::string_view& rest) {
   const size_t comma = rest.find(',');
   std::string_view name = rest.substr(0, comma);
@@ -84,7 +84,7 @@ void check_together(const char* op, const Named& one, const Named& next) {
       {op, one.name, name_of(a.dtype()), name_of(a.device()), next.name, name_of(b.dtype()), name_of(b.device())});
 }
 
-// Index d of `one` and index e of `next` have the same letter.
+// Checks index d of `one` and index e of `next`, two indices with the same letter.
 void check_index(const char* op, const Named& one, int d, const Named& next, int e) {
   const char letter = next.indices[e].letter;
   if (one.shape[d] != next.shape[e])

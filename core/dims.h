@@ -1,5 +1,5 @@
-// The suffix of a tensor's name lists its indices: x_bcd has batch, context and width. A public op checks all its inputs in its first line,
-// before a wrong shape can lead to wrong numbers:
+// The suffix of a tensor's name lists its indices: x_bcd has the indices batch, context and width. A public op checks all its inputs in its
+// first line, before a wrong shape can lead to wrong numbers:
 //   const Dims n = DIMS(merged(x_rd), w_fd, optional(bias_f));
 // DIMS reads the letters from the argument names and binds each letter to its extent: n['d'] is the width. It throws if a tensor is empty
 // or not floating-point, or if two tensors disagree about an index, a dtype or a device:
@@ -28,17 +28,15 @@ struct DimsInput {
   bool may_be_empty = false;
   bool merges = false;
 };
-// Allows an empty tensor. It is not checked and binds no letter.
+// Allows an empty tensor. An empty one is not checked and binds no letter.
 inline DimsInput optional(DimsInput input) {
   input.may_be_empty = true;
   return input;
 }
-// Requires i64 elements.
 inline DimsInput i64(DimsInput input) {
   input.elements = DimsInput::Elements::i64;
   return input;
 }
-// Allows any dtype.
 inline DimsInput any_dtype(DimsInput input) {
   input.elements = DimsInput::Elements::any;
   return input;

@@ -1,5 +1,5 @@
-// The element types of tensors: C++ types for kernels, and the enum Dtype for run time. f16 is missing. bf16 has the range of f32, so small
-// gradients do not become 0, and the loss needs no scaling.
+// The element types of tensors: C++ types for kernels, and the enum Dtype for run time. f16 is left out. bf16, unlike f16, has the range of
+// f32, so small gradients do not become 0 and the loss needs no scaling.
 #pragma once
 #include <cstdint>
 
@@ -12,10 +12,10 @@
 
 namespace ricci {
 
-// Kernels cannot call std::min and std::max. With NaN the result is either one; math::min (cuda/math.h) keeps NaN.
+// Kernels cannot call std::min and std::max. With a NaN, the result is either argument; math::min (cuda/math.h) keeps the NaN.
 template <class T> HD constexpr T min(T a, T b) { return a < b ? a : b; }
 template <class T> HD constexpr T max(T a, T b) { return a > b ? a : b; }
-template <class T> HD constexpr T between(T low, T x, T high) { return max(low, min(x, high)); }  // low, if high is below it
+template <class T> HD constexpr T between(T low, T x, T high) { return max(low, min(x, high)); }  // returns low if high is below low
 
 // The upper half of an f32, rounded to nearest even. For storage only: arithmetic uses f32.
 struct bf16 {
@@ -46,7 +46,6 @@ inline constexpr const char* kFloatingDtypes = "f32, f64 or bf16";
 const char* name_of(Dtype dtype);
 int64_t size_of(Dtype dtype);  // bytes per element
 
-// dtype_of<float> is Dtype::f32.
 template <class T> inline constexpr Dtype dtype_of = Dtype::f32;
 template <> inline constexpr Dtype dtype_of<double> = Dtype::f64;
 template <> inline constexpr Dtype dtype_of<bf16> = Dtype::bf16;

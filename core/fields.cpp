@@ -1,4 +1,4 @@
-// Checks the bounds of the keys. The messages name the allowed numbers.
+// Checks values against the bounds of their keys. The messages contain the allowed numbers.
 #include "core/fields.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ bool fits(double value, const Bounds& b) {
   return std::isfinite(value) && above && below;
 }
 
-// "0 or more and less than 1"
+// The allowed numbers: "0 or more and less than 1".
 std::string expected(const Bounds& b, double value, bool is_whole) {
   const std::string low = format_message(b.has_low ? "{} or more" : "more than {}", {b.low});
   if (std::isinf(b.high) || (is_whole && value < b.low)) return low;

@@ -1,5 +1,5 @@
-// The keys of a config struct: one function names each member once, with its description and its bounds. The defaults are in the struct.
-// Reading, printing, checking, comparing and --help-config all use this list:
+// The keys of a config struct: one function lists each member once, with its key, its description and its bounds. The defaults are in the
+// struct. Reading, printing, checking, comparing and --help-config all use this list:
 //   inline void visit_fields(SdpConfig& c, const Fields& field) {
 //     field("heads", c.heads, "attention heads (a divisor of d)").in(1, kLargestSize);
 //   }
@@ -18,7 +18,7 @@
 
 namespace ricci {
 
-// Integers from lo to hi - 1; in run files "lo:hi".
+// Integers from lo to hi - 1, written "lo:hi" in run files.
 struct Range {
   int64_t lo = 0, hi = 0;
   bool operator==(const Range&) const = default;
@@ -27,7 +27,7 @@ struct Range {
 // Numbers by name, in the order of the run file: {tok: 0.1, head: 2}.
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
-// An enum member with names (core/choice.h), as the index of its name.
+// A member of an enum type with names (core/choice.h), as the index of its name.
 struct ChoiceMember {
   uint8_t* number;
   std::vector<const char*> names;
@@ -38,8 +38,8 @@ struct ChoiceListMember {
   std::vector<const char*> names;
 };
 
-// A member of a config. In a run file a single value means a list of one, and null means an empty list, mapping or optional. Ranges are
-// "0:8, 8:256" or [[0, 8], [8, 256]].
+// A member of a config. In a run file, a single value means a list of this value, and null means an empty list, mapping or optional. Ranges
+// are "0:8, 8:256" or [[0, 8], [8, 256]].
 using FieldValue = std::variant<bool*, int64_t*, uint64_t*, double*, std::string*, std::optional<int64_t>*, std::optional<bool>*,
     std::vector<std::string>*, std::vector<double>*, std::vector<int64_t>*, std::vector<Range>*, NamedNumbers*, ChoiceMember,
     ChoiceListMember>;
@@ -57,7 +57,7 @@ template <class Member> FieldValue field_value(Member& member) {
   }
 }
 
-// The numbers that a key allows; in a list or mapping, for each number.
+// The numbers that a key allows; for a list or mapping, the bounds of each number.
 struct Bounds {
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   bool has_low = true, has_high = true;  // true: the bound itself is allowed
@@ -67,13 +67,13 @@ struct Field {
   std::string key = {};  // dotted
   FieldValue value = {};
   const char* description = "";
-  const char* group = "";                            // the task it belongs to; a heading of --help-config
-  std::string by = {};                               // the choice that uses it: "mixer: sdp"; empty if all do
+  const char* group = "";                            // the task that the key belongs to; a heading of --help-config
+  std::string by = {};                               // the choice that uses the key: "mixer: sdp"; empty if all choices use it
   bool is_read = true;                               // true if the current config uses this key
   bool is_deciding = false;                          // stored first; other keys and their defaults depend on it
   bool is_free = false;                              // a resumed run can have a different value
   bool follows_choices = false;                      // a preset or a family gives its default; null in a run file means that default
-  bool (*names_file)(const std::string&) = nullptr;  // true for values that are paths; in a run file they start at its folder
+  bool (*names_file)(const std::string&) = nullptr;  // true for values that are paths; in a run file, paths are relative to its folder
   Bounds bounds = {};
 
   template <class T> Field& with(T Field::*member, const T& value) {
@@ -91,7 +91,7 @@ struct Field {
   Field& below_one() { return within({.low = 0, .high = 1, .has_high = false}); }
 };
 
-// Appends keys to a list. The members must outlive it. The functions below return a copy with more properties for its keys.
+// Appends keys to a list. The members must outlive the list. Each function below returns a copy that gives its keys one more property.
 class Fields {
  public:
   explicit Fields(std::vector<Field>& all) : all_(&all) {}
@@ -121,14 +121,13 @@ class Fields {
   Field first_ = {};  // the properties that every key starts with; its key is the prefix
 };
 
-// All keys of a config struct, read or not, in the order of its visit_fields.
+// All keys of a config struct, read or not, in the order of its visit_fields().
 template <class Config> std::vector<Field> fields_of(Config& config) {
   std::vector<Field> fields;
   visit_fields(config, Fields(fields));
   return fields;
 }
 
-// Calls f(path) for each path in the field.
 template <class F> void each_path(const Field& field, const F& f) {
   const auto visit = [&](std::string& text) {
     if (field.names_file && field.names_file(text)) f(text);
@@ -138,7 +137,7 @@ template <class F> void each_path(const Field& field, const F& f) {
     for (std::string& text : **texts) visit(text);
 }
 
-// Error: the first number outside its bounds, as "model.heads: 0, expected 1 or more".
+// Error: the first number outside its bounds, for example "model.heads: 0, expected 1 or more".
 void check_bounds(const std::vector<Field>& fields);
 
 }  // namespace ricci

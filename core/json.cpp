@@ -9,8 +9,8 @@
 namespace ricci {
 namespace {
 
-// Builds a value from the parser's events. The library's builder searches all members of an object whenever it adds one. This takes minutes
-// for a vocabulary.
+// Builds a value from the parser's events. The library's own builder searches all members of an object whenever it adds one. For a
+// vocabulary, this takes minutes.
 class JsonBuilder final : public Json::json_sax_t {
  public:
   JsonBuilder(const std::string& name, std::string_view text, const JsonLimits& limits) : name_(name), text_(text), limits_(limits) {}
@@ -44,7 +44,7 @@ class JsonBuilder final : public Json::json_sax_t {
     return add(std::move(members));
   }
   bool parse_error(size_t position, const std::string&, const Json::exception&) override {
-    std::string known;  // words of Python
+    std::string known;  // known Python words
     for (const char* word : {"NaN", "Infinity", "None", "True", "False"})
       if (position <= text_.size() && text_.substr(position - 1).starts_with(word)) known = std::string("; JSON has no ") + word;
     fail("{}: not JSON: fault at byte {} of {}{}", {name_, position, text_.size(), known});
@@ -89,8 +89,8 @@ class JsonBuilder final : public Json::json_sax_t {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits) {
-  if (static_cast<int64_t>(text.size()) > limits.bytes) fail("{}: {} bytes, at most {} are read", {name, text.size(), limits.bytes});
-  if (const size_t zero = text.find('\0'); zero != text.npos)  // for the parser this would be the end
+  if (static_cast<int64_t>(text.size()) > limits.bytes) fail("{}: has {} bytes, expected at most {}", {name, text.size(), limits.bytes});
+  if (const size_t zero = text.find('\0'); zero != text.npos)  // the parser would stop at this character
     fail("{}: not JSON: fault at byte {} of {}", {name, zero + 1, text.size()});
   JsonBuilder builder(name, text, limits);
   if (!Json::sax_parse(text, &builder)) fail("{}: these {} bytes are not JSON", {name, text.size()});

@@ -1,8 +1,8 @@
-// JSON. The values are nlohmann's. Texts from outside are parsed with limits. A small text can cost much memory or a deep recursion.
-// Members are read by type, and an error names the file, the member and the value found:
+// JSON. Values have nlohmann/json's types. Texts from outside are parsed with limits. A small text could need much memory or a deep
+// recursion. Members are read by type, and an error names the file, the member and the value found:
 //   const Json config = read_json("config.json");
 //   const auto heads = read_member<int64_t>(config, "n_head", "config.json");   // config.json: n_head: "12", expected an integer
-// Only this header includes nlohmann's. No header that a .cu file sees includes this one.
+// Only this header includes nlohmann/json.hpp. No header that a .cu file uses includes this one.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,21 +19,20 @@
 
 namespace ricci {
 
-using Json = nlohmann::ordered_json;  // members stay in the order of the text, or in the order they were added
+using Json = nlohmann::ordered_json;  // members stay in the order of the text, or of their addition
 
-// A text beyond a limit is an error.
 struct JsonLimits {
   int64_t bytes = 64 << 20;
-  int depth = 16;            // levels of arrays and objects
-  int64_t values = 1 << 22;  // strings, numbers, arrays, objects
+  int depth = 16;            // levels of nested arrays and objects
+  int64_t values = 1 << 22;  // strings, numbers, arrays and objects together
 };
-// Integers beyond 64 bits become doubles. Errors start with the name: bytes, levels or values exceed the limits; an object has a duplicate
-// key; the text is not JSON, with the byte of the fault.
+// Integers beyond 64 bits become doubles. Errors start with the name: the bytes, levels or values exceed the limits; an object has a
+// duplicate key; the text is not JSON (with the byte of the fault).
 Json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits = {});
-// A file with one object, at most 16 MiB and 32 levels deep. Errors name the file.
+// Reads a file with one object, at most 16 MiB and 32 levels deep. Errors start with the path.
 Json read_json(const std::string& path);
 
-// The member at this path of keys: member(root, "model", "merges"). Null if one of them is missing.
+// The member at this path of keys: member(root, "model", "merges"). Null if one of the keys is missing.
 const Json& member(const Json& object, std::string_view key);
 template <class... Keys> const Json& member(const Json& object, std::string_view key, const Keys&... further) {
   return member(member(object, key), further...);
@@ -44,16 +43,16 @@ template <class... Keys> const Json& member(const Json& object, std::string_view
 std::string to_text(const Json& value, int indent = -1, bool ascii = false);
 std::string quoted_json(std::string_view text);
 
-// True if the value is a T, and the name of T for errors. T is bool, int64_t, double, std::string, std::vector<std::string> or
+// Returns whether the value is a T, and the name of T for errors. T is bool, int64_t, double, std::string, std::vector<std::string> or
 // std::map<std::string, std::string>.
 template <class T> std::pair<bool, const char*> check_type(const Json& value) {
   const auto are_texts = [&] { return std::all_of(value.begin(), value.end(), [](const Json& item) { return item.is_string(); }); };
   if constexpr (std::is_same_v<T, bool>) return {value.is_boolean(), "true or false"};
   else if constexpr (std::is_same_v<T, int64_t>) return {value.is_number_integer(), "an integer"};
   else if constexpr (std::is_same_v<T, double>) return {value.is_number(), "a number"};
-  else if constexpr (std::is_same_v<T, std::string>) return {value.is_string(), "a text"};
-  else if constexpr (std::is_same_v<T, std::vector<std::string>>) return {value.is_array() && are_texts(), "a list of texts"};
-  else return {value.is_object() && are_texts(), "names with texts"};
+  else if constexpr (std::is_same_v<T, std::string>) return {value.is_string(), "a string"};
+  else if constexpr (std::is_same_v<T, std::vector<std::string>>) return {value.is_array() && are_texts(), "a list of strings"};
+  else return {value.is_object() && are_texts(), "an object with string members"};
 }
 // The value as T, or nothing if it has a different type.
 template <class T> std::optional<T> as(const Json& value) {

@@ -9,7 +9,7 @@
 namespace ricci {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);  // for the first i - 1, i and i + 1 letters of a
+  std::vector<size_t> before, above(b.size() + 1), row(b.size() + 1);  // distances for the first i - 1, i and i + 1 letters of a
   std::iota(above.begin(), above.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
     row[0] = i + 1;

@@ -1,4 +1,4 @@
-// The word that a user probably meant.
+// Finds the word that a user probably meant.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -13,9 +13,9 @@ size_t edit_distance(std::string_view a, std::string_view b);
 // True if a word of this length is probably a misspelling at this distance (at most one letter in four is wrong).
 bool is_near(size_t distance, size_t letters);
 
-// The nearest known word, the first of equals. Empty if none is near.
+// The nearest known word; on a tie, the first one. Empty if no word is near.
 std::string nearest_of(std::string_view word, const std::vector<std::string>& known);
-// That word as the end of a message: ", the nearest is 'heads'". Empty if none is near.
+// This word as the end of a message: ", the nearest is 'heads'", or empty.
 std::string nearest_note(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace ricci

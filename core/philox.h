@@ -1,5 +1,6 @@
 // Philox4x32-10, a counter-based random number generator: the i-th number is a function of (seed, stream, i), not of earlier numbers. Every
-// thread and device can compute any number, with the same bits. J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// thread and device can compute any number and gets the same bits. J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
+// 2011.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +9,7 @@
 namespace ricci {
 
 // Two generators with different (seed, stream) are independent. bits, uniform and uniform_f64 use the same blocks in different ways, so use
-// two streams for two of them.
+// a separate stream for each of them.
 struct Philox {
   uint64_t seed;
   uint64_t stream;
@@ -36,14 +37,14 @@ struct Philox {
     return i & 1 ? unit_f64(b.v[2], b.v[3]) : unit_f64(b.v[0], b.v[1]);
   }
 
-  // Words to numbers in [0, 1).
+  // Converts random words to a number in [0, 1).
   HD static float unit_f32(uint32_t word) { return static_cast<float>(static_cast<int32_t>(word >> 8)) * 0x1p-24f; }
   HD static double unit_f64(uint32_t word0, uint32_t word1) {
     return (static_cast<int32_t>(word1 >> 5) * 67108864.0 + static_cast<int32_t>(word0 >> 6)) * 0x1p-53;
   }
 
  private:
-  // A 32-bit word of the state, and the halves of its product with a constant. Vectors multiply 64-bit lanes.
+  // The type of a 32-bit word of the state, and the halves of its product with a constant. Vectors multiply 64-bit lanes.
 #ifdef __CUDA_ARCH__
   using Word = uint32_t;
   HD static Word product_low(Word a, uint32_t b) { return a * b; }
@@ -59,7 +60,7 @@ struct Philox {
   struct State {
     Word v0, v1, v2, v3;
   };
-  // Recursive. A loop over i that calls block(i) is vectorised only if block has no loop inside.
+  // Applies Count rounds, recursively. A loop over i that calls block(i) is vectorized only if block contains no loop.
   template <int Count> HD static Block rounds(const State& s, Word key0, Word key1) {
     if constexpr (Count == 0) {
       return {{uint32_t(s.v0), uint32_t(s.v1), uint32_t(s.v2), uint32_t(s.v3)}};
@@ -67,7 +68,7 @@ struct Philox {
       constexpr uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
       const State next{product_high(s.v2, kMultiplier1) ^ s.v1 ^ key0, product_low(s.v2, kMultiplier1),
           product_high(s.v0, kMultiplier0) ^ s.v3 ^ key1, product_low(s.v0, kMultiplier0)};
-      constexpr uint32_t kGoldenRatio = 0x9E3779B9u, kSqrtOf3 = 0xBB67AE85u;  // the fractions of both
+      constexpr uint32_t kGoldenRatio = 0x9E3779B9u, kSqrtOf3 = 0xBB67AE85u;  // the fractional parts of both constants
       return rounds<Count - 1>(next, low(key0 + kGoldenRatio), low(key1 + kSqrtOf3));
     }
   }
@@ -83,7 +84,7 @@ struct PhiloxSource {
   HD Philox philox() const { return {seed, base ? *base + stream : stream}; }
 };
 
-// Every op that samples takes a new stream of this thread's state. recompute() restores the state, a few numbers, and samples the same
+// Every op that samples takes a new stream from this thread's state. recompute() restores the state (a few numbers) and samples the same
 // numbers again.
 struct RandomState {
   uint64_t seed = 0;
@@ -91,7 +92,7 @@ struct RandomState {
   // The index of the micro-batch in its batch. An op samples by an element's position in the full batch, so a batch and its micro-batches
   // get the same dropout.
   uint64_t micro_batch = 0;
-  const uint64_t* base = nullptr;  // on the device that samples
+  const uint64_t* base = nullptr;  // in the memory of the device that samples
   bool operator==(const RandomState&) const = default;
 };
 
@@ -106,7 +107,7 @@ struct SavedRandomState {
   ~SavedRandomState() { restore(); }
 };
 
-inline PhiloxSource take_stream() {  // one that no other call gets
+inline PhiloxSource take_stream() {  // returns a stream that no other call gets
   RandomState& state = random_state_of_thread;
   return {state.seed, state.next_stream++, state.base};
 }

@@ -1,4 +1,4 @@
-// Sampling with Philox blocks: Box-Muller, multiply-and-reject, a Feistel network with cycle walking.
+// Samples with Philox blocks, by Box-Muller, multiply-and-reject, and a Feistel network with cycle walking.
 #include "core/random.h"
 
 #include <bit>
@@ -23,7 +23,7 @@ NormalPair normal_pair(const Philox& random, uint64_t pair) {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-// Any function of (x, key) that looks random would do. This is the last step of SplitMix64.
+// Any function of (x, key) that looks random would suffice. This is the last step of SplitMix64.
 uint64_t mix(uint64_t x, uint64_t key) {
   x += key;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -54,7 +54,7 @@ template <std::floating_point T> void fill_uniform(T* x, int64_t n, double low, 
   const T end = static_cast<T>(high), last = std::nextafter(end, static_cast<T>(low));
   for (int64_t k = 0; k < n; ++k) {
     const T value = static_cast<T>(low + (high - low) * random.uniform_f64(first + static_cast<uint64_t>(k)));
-    x[k] = value < end ? value : last;  // the sum was rounded up
+    x[k] = value < end ? value : last;  // the sum may have been rounded up
   }
 }
 
@@ -63,7 +63,7 @@ template void fill_normal(double*, int64_t, double, double, const Philox&, uint6
 template void fill_uniform(float*, int64_t, double, double, const Philox&, uint64_t);
 template void fill_uniform(double*, int64_t, double, double, const Philox&, uint64_t);
 
-// The high word of bits * n is an index. 2^64 mod n of the 2^64 products are rejected. They would make some indices more likely.
+// The high word of bits * n is the index. Of the 2^64 products, 2^64 mod n are rejected. They would make some indices more likely.
 uint64_t index_below(uint64_t n, const Philox& random, uint64_t i) {
   if (n == 0) fail("index_below: n is 0, expected at least 1");
   const uint64_t rejected = (0 - n) % n;
@@ -80,7 +80,7 @@ Permutation::Permutation(uint64_t n, uint64_t seed) : n_(n) {
     const Philox::Block b = random.block(static_cast<uint64_t>(r));
     key_[r] = b.v[0] | uint64_t{b.v[1]} << 32;
   }
-  const int bits = n > 64 ? std::bit_width(n - 1) : 6;  // a smaller network would not reach every order equally often
+  const int bits = n > 64 ? std::bit_width(n - 1) : 6;  // a smaller network would not produce every order equally often
   left_bits_ = bits / 2;
   right_bits_ = bits - left_bits_;
 }

@@ -1,5 +1,5 @@
 // Random numbers for the host: normal and uniform values, indices, permutations. Each is a function of (generator, i), so a run can resume
-// anywhere without sampling the earlier numbers. They are computed in f64 with the C library's log, sin and cos, then rounded.
+// at any point without sampling the earlier numbers. The values are computed in f64 with the C library's log, sin and cos, then rounded.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -20,7 +20,7 @@ template <std::floating_point T> void fill_uniform(T* x, int64_t n, double low, 
 uint64_t index_below(uint64_t n, const Philox& random, uint64_t i);
 
 // A random order of 0, 1, ..., n - 1: permutation(i) is the i-th element. It is computed, not stored, for n up to billions. A Feistel
-// network permutes the numbers below a power of two >= n. A result that is not below n is sent through it again.
+// network permutes the numbers below a power of two >= n. A result that is not below n is sent through the network again.
 class Permutation {
  public:
   Permutation(uint64_t n, uint64_t seed);

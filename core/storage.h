@@ -17,7 +17,7 @@ class Shape {
   Shape(std::initializer_list<int64_t> extents) {
     for (int64_t extent : extents) push_back(extent);
   }
-  void push_back(int64_t extent);  // error: negative extent, more than kMaxRank
+  void push_back(int64_t extent);  // errors: the extent is negative, the rank exceeds kMaxRank
   int rank() const { return rank_; }
   int64_t operator[](int i) const { return extent_[i < 0 ? rank_ + i : i]; }  // -1 is the innermost
   void set(int i, int64_t extent) { extent_[i < 0 ? rank_ + i : i] = extent; }
@@ -49,7 +49,7 @@ struct Storage {
   uint64_t version;         // writes so far; Tape::backward compares it to find values that changed after they were recorded
   const char* writer_file;  // source file of the last write
   int writer_line;
-  int64_t counted;  // for a dry run (core/memory/dry_run.h), else negative
+  int64_t counted;  // bytes counted in a dry run (core/memory/dry_run.h), else negative
 
   bool is_shared() const { return __atomic_load_n(&references, __ATOMIC_ACQUIRE) > 1; }
   void count_write(const char* file, int line) {
@@ -61,7 +61,7 @@ struct Storage {
 
 void release_storage(Storage* storage);  // core/memory/memory.cpp
 
-// A counted reference to a Storage, or to none. std::shared_ptr would include <memory> in every kernel file.
+// A reference-counted pointer to a Storage, or null. std::shared_ptr would include <memory> in every kernel file.
 class StorageOwner {
  public:
   StorageOwner() = default;

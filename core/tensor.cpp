@@ -38,7 +38,7 @@ Tensor::Tensor(Shape shape, Dtype dtype, Device device, CallSite caller) : shape
 
 void Tensor::require_unrecorded(const char* view, const char* op) const {
   if (tape_ == 0) return;
-  fail("{}: {} is recorded on a tape: {}() passes its gradient on, detached() gives it up", {view, show(shape_), op});
+  fail("{}: {} is recorded on a tape; use {}() to pass its gradient on, or detached() to give it up", {view, show(shape_), op});
 }
 
 Tensor Tensor::reshaped(const Shape& shape) const {

@@ -9,12 +9,12 @@ namespace ricci {
 class Tensor {
  public:
   Tensor() = default;  // empty: it has no memory, and is false as a condition
-  // The elements are not set. Errors: the device is not available; out of memory, with the caller's name.
+  // The elements are not initialized. Errors: the device is not available; out of memory, with the caller's name.
   explicit Tensor(Shape shape, Dtype dtype = Dtype::f32, Device device = Device::cpu, CallSite caller = {});
   explicit operator bool() const { return storage() != nullptr; }
 
   const Shape& shape() const { return shape_; }
-  int64_t size() const { return shape_.size(); }  // number of elements
+  int64_t size() const { return shape_.size(); }
   Dtype dtype() const { return dtype_; }
   Device device() const { return device_; }
   int64_t bytes() const { return size() * size_of(dtype_); }
@@ -27,12 +27,12 @@ class Tensor {
   void* raw() const { return storage() ? static_cast<char*>(storage()->data) + offset_ : nullptr; }
 
   // Views: the memory with a different shape, and the rows first .. first + count of the outermost index. Error: a tape (autograd/tape.h)
-  // has recorded the tensor, so the gradient would silently end here. The ops reshape() and slice() pass it on.
+  // has recorded the tensor, so the gradient would silently end here. The ops reshape() and slice() pass the gradient on.
   Tensor reshaped(const Shape& shape) const;
   Tensor rows(int64_t first, int64_t count) const;
-  Tensor detached() const;  // the value on no tape: it gets no gradient
+  Tensor detached() const;  // the value without a tape: it gets no gradient
 
-  // Code that changes elements calls this. A backward then notices a change of a value that it needs.
+  // Code that changes elements calls this, so a backward pass can detect changed values.
   void written(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
     if (storage()) storage()->count_write(file, line);
   }
@@ -73,7 +73,7 @@ template <class F> decltype(auto) with_dtype(const Tensor& t, F f) {
   }
 }
 
-// Calls f(T{}, To{}) with the element types of two tensors. They are equal, or bf16 and f32: a sum of bf16 that is not rounded.
+// Calls f(T{}, To{}) with the element types of two tensors. The types are equal, or bf16 and f32: a sum of bf16 values that is not rounded.
 template <class F> void with_dtypes(const Tensor& source, const Tensor& target, F f) {
   if (source.dtype() == Dtype::bf16 && target.dtype() == Dtype::f32) return f(bf16{}, float{});
   with_dtype(source, [&]<class T>(T) { f(T{}, T{}); });

@@ -1,5 +1,5 @@
-// A kernel's view of a tensor: a pointer and extents, indexed like the formula: y_rc(r, c). It owns nothing. A GPU kernel cannot count the
-// owners of memory.
+// A kernel's view of a tensor: a pointer and extents, indexed like the formula: y_rc(r, c). It does not own the memory. A GPU kernel could
+// not count its owners.
 #pragma once
 #include <type_traits>
 

@@ -79,7 +79,7 @@ std::string default_template(const ImportedTemplate& kept, const std::string& or
   const Json value = parse_json(kept.member, kTemplateMember);
   if (value.is_string()) return value.get<std::string>();
   const auto reject = [&] {
-    fail("{}: {}: expected a text, or a list of objects with a \"name\" and a \"template\"", {origin, kTemplateMember});
+    fail("{}: {}: expected a string, or a list of objects with a \"name\" and a \"template\"", {origin, kTemplateMember});
   };
   if (!value.is_array()) reject();
   std::string chosen;

@@ -1,4 +1,4 @@
-// Container limits, from the files of control groups (version 2), and the processor's instruction sets.
+// Reads container limits from the files of control groups (version 2), and detects the processor's instruction sets.
 #include "core/cpu/available.h"
 
 #include <sched.h>
@@ -26,10 +26,10 @@ namespace fs = std::filesystem;
 
 constexpr const char *kGroups = "/proc/self/cgroup", *kMount = "/sys/fs/cgroup";
 
-// The lesser of two limits. 0 means no limit.
+// The stricter of two limits. 0 means no limit.
 double stricter(double a, double b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
-// A file "150000 100000" gives the microseconds of processor time in every period; "max 100000" means no limit.
+// cpu.max contains the processor time per period and the period, in microseconds: "150000 100000". "max 100000" means no limit.
 double processors_of_group(const fs::path& folder) {
   constexpr double kMaxProcessors = 1 << 20;
   double quota = 0, period = 0;
@@ -43,8 +43,8 @@ double memory_of_group(const fs::path& folder) {
   return bytes;
 }
 
-// The strictest limit of the group in the line "0::/group" and of the groups that contain it. Inside a container this can be a folder of
-// the host. The mount itself is then the container's group.
+// The strictest limit among the group in the line "0::/group" and the groups that contain it. Inside a container, this path can be a folder
+// of the host. The container's group is then the mount itself.
 double limit_of_groups(double (*limit_of)(const fs::path& folder), const std::string& list, const std::string& mount) {
   double limit = limit_of(mount);
   std::ifstream lines(list);
@@ -59,14 +59,14 @@ double limit_of_groups(double (*limit_of)(const fs::path& folder), const std::st
 int processors_of_mask() {
   cpu_set_t mask;
   if (::sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
-  return static_cast<int>(std::thread::hardware_concurrency());  // more processors than a mask has bits
+  return static_cast<int>(std::thread::hardware_concurrency());  // the machine has more processors than a mask has bits
 }
 
 #if defined(__x86_64__)
-// True if the processor has AMX tiles for bf16 and the system lets this process use them. Only after this request does the system reserve 8
-// KB per thread for tiles.
+// True if the processor has AMX tiles for bf16 and the system permits this process to use them. Requests this permission; only then does
+// the system reserve 8 KB per thread for tiles.
 bool has_tiles() {
-  constexpr unsigned kTilesOfBf16 = 1u << 24 | 1u << 22;      // in edx, leaf 7
+  constexpr unsigned kTilesOfBf16 = 1u << 24 | 1u << 22;      // bits of edx in CPUID leaf 7
   constexpr long kAskForPermission = 0x1023, kTileData = 18;  // arch_prctl's ARCH_REQ_XCOMP_PERM and XFEATURE_XTILEDATA
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & kTilesOfBf16) == kTilesOfBf16 &&
@@ -106,7 +106,7 @@ int64_t available_memory() {
                memory = stricter(unit * static_cast<double>(machine.totalram), groups) + unit * static_cast<double>(machine.totalswap);
   rlimit limit = {};
   if (::getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return static_cast<int64_t>(memory);
-  // ulimit -v limits addresses. Code, libraries and files have addresses, although hardly any of them is in memory.
+  // ulimit -v limits the address space. Code, libraries and files use much of it but little memory.
   double addresses = 0, resident = 0;  // pages
   std::ifstream("/proc/self/statm") >> addresses >> resident;
   const double page = static_cast<double>(::sysconf(_SC_PAGESIZE));

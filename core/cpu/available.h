@@ -1,5 +1,5 @@
-// The processors and the memory that this process can use, and a clock. A container often gives less than the machine has. Threads for all
-// processors would then wait for each other.
+// The processors and the memory that this process can use, and a clock. A container often allows less than the machine has. Threads for all
+// processors of the machine would then wait for each other.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace ricci {
 
-// The processors in the affinity mask (taskset), but no more than the quota of the control groups, rounded up. One and a half processors
-// give 2. At least 1.
+// The number of processors in the affinity mask (taskset), but at most the quota of the control groups, rounded up: a quota of 1.5 gives 2.
+// The result is at least 1.
 int available_processors();
 
-// The bytes of memory of the machine or of the control groups, plus the swap of the machine, but no more than `ulimit -v`.
+// The memory of the machine or its control groups in bytes, plus the machine's swap, but at most `ulimit -v`.
 int64_t available_memory();
 
-// The limit of the control group that `list` (/proc/self/cgroup) names below `mount` (/sys/fs/cgroup) and of the groups that contain it, or
-// 0 if they have none.
+// The strictest limit of the control group that `list` (/proc/self/cgroup) names below `mount` (/sys/fs/cgroup) and of the groups that
+// contain it, or 0 if they have no limit.
 int quota_of_processors(const std::string& list, const std::string& mount);
 int64_t limit_of_memory(const std::string& list, const std::string& mount);
 

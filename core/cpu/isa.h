@@ -1,5 +1,5 @@
-// Runs a loop in this CPU's widest instruction set. The body is inlined into one function per instruction set (SSE2, AVX2, AVX-512). The
-// choice is made at run time, so one binary starts on every machine.
+// Runs a loop with this CPU's widest instruction set. The body is inlined into one function per instruction set (SSE2, AVX2, AVX-512). The
+// choice is made at run time, so one binary runs on every machine.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,21 +8,22 @@
 
 namespace ricci {
 
-// avx512_bf16 adds products of pairs of bf16 to avx512, and amx adds tiles of them. Only cuda/gemm/pairs.h uses these; loops are the same
-// as for avx512.
+// avx512_bf16 adds products of bf16 pairs to avx512, and amx adds products of bf16 tiles. Only cuda/gemm/pairs.h uses these; other loops
+// are the same as for avx512.
 enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16, amx };
 
-// This CPU's widest, but not beyond RICCI_ISA.
+// This CPU's widest instruction set, but none wider than RICCI_ISA.
 Isa cpu_isa();  // core/cpu/available.cpp
 constexpr auto choices(Isa) { return std::array{"baseline", "avx2", "avx512", "avx512_bf16", "amx"}; }
 
-// Builds with a sanitizer have only the narrowest set. Three sets take three times as long to compile and find no other mistakes.
+// Builds with a sanitizer have only the narrowest set. Three sets would take three times as long to compile and would find no other
+// mistakes.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define RICCI_WIDE_LOOPS
 #endif
 
 #if defined(__x86_64__)
-#ifdef __clang__  // prefers the widest vectors already, and ignores the full list if it does not know one entry
+#ifdef __clang__  // Clang already prefers the widest vectors, and ignores the entire list if it does not know one entry
 #define RICCI_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx512cd,avx2,fma,bmi,bmi2,lzcnt"
 #else
 #define RICCI_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx512cd,avx2,fma,bmi,bmi2,lzcnt,prefer-vector-width=512"
@@ -52,7 +53,7 @@ template <class Body> void run_vectorized(const Body& body, int64_t begin, int64
   run_baseline(body, begin, end);
 }
 
-// Runs a body that is written for vectors of `Bytes` bytes, in the narrowest instruction set that has them.
+// Runs a body that is written for vectors of `Bytes` bytes, with the narrowest instruction set that supports them.
 template <int Bytes, class Body> void run_with_vectors(const Body& body, int64_t begin, int64_t end) {
 #if defined(__x86_64__)
   if constexpr (Bytes == 64) return run_avx512(body, begin, end);

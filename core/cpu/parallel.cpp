@@ -1,6 +1,6 @@
-// A pool of threads. A call opens a job, and threads that come while it is open take chunks of it; the caller also works. When no chunk is
-// left, the caller waits only for threads that are still working. OpenMP is not used. Its barriers (libgomp) spin until every thread has
-// come, even one that another program keeps from running.
+// A pool of threads. A call opens a job, and threads that arrive while it is open take chunks of it; the caller also works. When no chunk
+// is left, the caller waits only for threads that are still working. OpenMP's barriers would also wait for threads that other programs keep
+// from running.
 #include "core/cpu/parallel.h"
 
 #include <algorithm>
@@ -40,16 +40,16 @@ void relax() {
 #endif
 }
 
-thread_local bool inside = false;  // a parallel_for inside a parallel_for uses only its own thread
+thread_local bool inside = false;  // true inside a parallel_for: a nested one uses only its own thread
 
 thread_local bool (*stop_when)() = nullptr;  // see finish_unless
 
-struct Stopped {};  // thrown through the work that is stopped
+struct Stopped {};  // thrown to leave the work that is stopped
 
-// The chunks of one call. Every thread has a share of adjacent chunks and takes them in order. So its elements usually are in its cache
-// from the last call. When its share is done, it helps the others.
+// The chunks of one call. Every thread has a share of adjacent chunks and takes them in order, so their elements are usually in its cache
+// from the last call. A thread without work left helps the others.
 struct Work {
-  static constexpr int kMaxShares = 32;  // if there are more threads, some use one share together
+  static constexpr int kMaxShares = 32;  // if there are more threads, some threads use a share together
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -60,7 +60,7 @@ struct Work {
   int shares;
   std::array<Share, kMaxShares> share{};
   std::mutex mutex{};
-  std::exception_ptr error{};           // from the first chunk that threw
+  std::exception_ptr error{};           // thrown by the first chunk that threw
   std::atomic<int64_t> error_begin{n};  // the first index of that chunk
 
   Work(int64_t n_, int64_t grain_, ChunkFunction call_, const void* body_, int threads)
@@ -103,7 +103,7 @@ class Pool {
       try {
         std::thread([this, thread = started_ + 1] { serve(thread); }).detach();
         ++started_;
-      } catch (const std::exception&) {  // no thread or memory left; the results do not depend on the number of threads
+      } catch (const std::exception&) {  // no thread or memory is left: use fewer threads, with the same results
         exhausted_ = true;
       }
     }
@@ -120,7 +120,7 @@ class Pool {
   }
 
  private:
-  // A job in 64 bits: its index, whether it is open, how many more threads can join, how many work on it.
+  // A job in 64 bits: its index, whether it is open, how many more threads can join, and how many work on it.
   static constexpr uint64_t kOpen = uint64_t{1} << 31, kRoom = 0x7fff0000, kOneRoom = 0x10000, kActive = 0xffff;
 
   [[noreturn]] void serve(int thread) {
@@ -139,11 +139,11 @@ class Pool {
   }
 
   std::mutex busy_;
-  int started_ = 0;         // threads, without callers
-  bool exhausted_ = false;  // the system gives no more threads
+  int started_ = 0;         // number of threads, not counting callers
+  bool exhausted_ = false;  // the system refused to start another thread
   std::atomic<Work*> work_{nullptr};
   std::atomic<uint64_t> job_{0};
-  std::atomic<uint32_t> number_{0};  // the newest job; sleeping threads wait until it changes
+  std::atomic<uint32_t> number_{0};  // index of the newest job; sleeping threads wait until it changes
 };
 
 Pool& pool() {

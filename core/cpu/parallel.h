@@ -1,5 +1,5 @@
-// parallel_for(n, grain, body) calls body(begin, end) for the chunks of `grain` that make up [0, n), on all CPU threads. A chunk begins at
-// a multiple of the grain for any number of threads, so sums are rounded equally on every machine.
+// parallel_for(n, grain, body) calls body(begin, end) for the chunks of `grain` that make up [0, n), on all CPU threads. For any number of
+// threads, each chunk begins at a multiple of the grain, so sums are rounded equally on every machine.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,14 +8,15 @@ namespace ricci {
 
 // OMP_NUM_THREADS if it is set, else available_processors() (core/cpu/available.h).
 int thread_count();
-void set_thread_count(int threads);  // error: less than 1
+void set_thread_count(int threads);  // error: `threads` is less than 1
 
-// Calls work(), and returns true if it came to its end. Each parallel_for in it, on this thread, first calls stop(). Once stop() returns
-// true, an exception leaves work(), so a long computation is cancelled within the time of one op. A null stop never ends it.
+// Calls work(), and returns true if it finished. Each parallel_for in it, on this thread, first calls stop(). Once stop() returns true, an
+// exception ends work(), so a long computation is cancelled within the time of one op. With a null stop, work() always finishes.
 bool finish_unless(bool (*stop)(), const std::function<void()>& work);
-void check_stop();  // asks the stop() of the innermost finish_unless, in work that calls no parallel_for
+void check_stop();  // calls the stop() of the innermost finish_unless, for work that calls no parallel_for
 
-// If chunks throw, the caller gets the exception of the first of them in order, for any number of threads. Later chunks might not run.
+// If multiple chunks throw, the caller gets the exception of the first one in index order, for any number of threads. Later chunks might
+// not run.
 using ChunkFunction = void (*)(const void* body, int64_t begin, int64_t end);
 void parallel_chunks(int64_t n, int64_t grain, ChunkFunction call, const void* body);
 

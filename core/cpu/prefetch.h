@@ -1,5 +1,5 @@
-// Values that a thread makes before they are needed, such as the next batch while a step runs. One thread makes all values. Starting a
-// thread takes as long as a step of a small model.
+// Makes values on a thread before they are needed, such as the next batch while a step runs. One thread makes all values. Starting a thread
+// takes as long as a step of a small model.
 #pragma once
 #include <array>
 #include <atomic>
@@ -14,13 +14,13 @@ namespace ricci {
 
 template <class T> class Prefetch {
  public:
-  static constexpr size_t kAhead = 2;  // values that wait to be taken
+  static constexpr size_t kAhead = 2;  // the most values that wait to be taken
 
-  // make() returns the next value, or nothing at the end. If the system has no thread left, next() calls it.
+  // make() returns the next value, or nothing at the end. If the system has no thread left, next() calls make().
   explicit Prefetch(std::function<std::optional<T>()> make) : make_(std::move(make)) {
     try {
       thread_ = std::thread([this] { work(); });
-    } catch (const std::exception&) {  // no thread left, or no memory for it
+    } catch (const std::exception&) {  // no thread is left, or no memory for one
     }
   }
   ~Prefetch() {
@@ -30,14 +30,14 @@ template <class T> class Prefetch {
   }
   Prefetch(const Prefetch&) = delete;
 
-  // Waits for the next value; nothing at the end. Throws the exception of make(), and returns nothing after that.
+  // Waits for the next value. Returns nothing at the end and after it has thrown an exception of make().
   std::optional<T> next() {
     if (!thread_.joinable()) return make_();
     if (is_over_) return {};
     ready_.acquire();
     std::future<std::optional<T>> made = std::move(made_[taken_++ % kAhead]);
     room_.release();
-    is_over_ = true;  // if get() throws
+    is_over_ = true;  // stays true if get() throws
     std::optional<T> value = made.get();
     is_over_ = !value;
     return value;

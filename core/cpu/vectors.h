@@ -1,5 +1,6 @@
-// Vectors of type A, Bytes long, as the compiler's own vector type. Everything is inlined into functions that are compiled for an
-// instruction set with such vectors (core/cpu/isa.h). Use them for arithmetic only. g++ turns their comparisons into scalar code.
+// Vectors of `Bytes` bytes with elements of type A, as the compiler's own vector type. Everything is inlined into functions that are
+// compiled for an instruction set with such vectors (core/cpu/isa.h). Use vectors for arithmetic only. g++ turns comparisons of vectors
+// into scalar code.
 #pragma once
 #include <cstddef>
 #include <type_traits>
@@ -10,8 +11,8 @@
 
 namespace ricci {
 
-// A vector in a tensor is only aligned to its elements. g++ remembers that. Clang forgets it if a template takes the type or a function
-// returns it, so there values have a different type from vectors in tensors and pass through load() and store().
+// A vector in a tensor is aligned only to its elements. g++ keeps this alignment with the type. Clang loses it when the type is a template
+// argument or a return type, so with Clang, values have a different type and pass through load() and store().
 #ifdef __clang__
 constexpr bool kAlignedValues = true;
 #else
@@ -20,9 +21,9 @@ constexpr bool kAlignedValues = false;
 
 template <class A, int Bytes> struct Vectors {
   static constexpr int kLanes = Bytes / static_cast<int>(sizeof(A));
-  static constexpr int kRows = Bytes == 64 ? 8 : 4;  // rows of two vectors that fit into the registers
+  static constexpr int kRows = Bytes == 64 ? 8 : 4;  // number of rows of two vectors that fit into the registers
   typedef A Vector __attribute__((vector_size(Bytes), aligned(kAlignedValues ? Bytes : sizeof(A))));
-  typedef A Stored __attribute__((vector_size(Bytes), aligned(sizeof(A))));  // in a tensor
+  typedef A Stored __attribute__((vector_size(Bytes), aligned(sizeof(A))));  // a vector in a tensor
 
   template <class T> HD static void load(const T* from, Vector& v) {
     if constexpr (std::is_same_v<T, A>) {
@@ -37,7 +38,7 @@ template <class A, int Bytes> struct Vectors {
 
   HD static void store(A* to, const Vector& v) { *reinterpret_cast<Stored*>(to) = v; }
 
-  // The sum over the lanes: first lanes i and i + n/2 are added, then the same in each half, down to one lane.
+  // The sum of the n lanes: lanes i and i + n/2 are added, then likewise the n/2 sums, down to one.
   HD static A sum(const Vector& v) {
     Vector total = v;
     halve<kLanes / 2>(total, std::make_index_sequence<kLanes>());
@@ -51,7 +52,7 @@ template <class A, int Bytes> struct Vectors {
   }
 };
 
-// Calls f with the length of this CPU's vectors in bytes, a constant.
+// Calls f with the length of this CPU's vectors in bytes, as a constant.
 template <class F> void with_vectors(F f) {
   switch (cpu_isa()) {
 #ifdef RICCI_WIDE_LOOPS

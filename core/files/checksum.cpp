@@ -1,4 +1,4 @@
-// Hashes of blocks, computed on all threads. With blocks of a fixed size, the hash does not depend on the number of threads.
+// Computes hashes of blocks on all threads. The blocks have a fixed size, so the hash does not depend on the number of threads.
 #include "core/files/checksum.h"
 
 #define XXH_INLINE_ALL
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kBlock = 1 << 18;
 
-// hash(from, bytes): the hash of a block.
+// hash(from, bytes) returns the hash of a block.
 template <class Hash> uint64_t hash_of_hashes(int64_t bytes, const Hash& hash) {
   const int64_t blocks = (std::max<int64_t>(bytes, 0) + kBlock - 1) / kBlock;
   std::vector<uint64_t> hashes(static_cast<size_t>(blocks));

@@ -1,5 +1,5 @@
-// Hashes, none of them for secrets. All files of ricci have an XXH64 checksum (libxxhash). Checking a checkpoint costs less than reading
-// it.
+// Hashes, not suitable for secrets. All files of ricci have an XXH64 checksum (libxxhash). Checking a checkpoint takes less time than
+// reading it.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -12,15 +12,15 @@ class File;
 
 // The values as bytes.
 template <class Values> std::string_view bytes_of(const Values& values) {
-  static_assert(std::is_trivially_copyable_v<std::remove_cvref_t<decltype(*std::data(values))>>, "these values have more than their bytes");
+  static_assert(std::is_trivially_copyable_v<std::remove_cvref_t<decltype(*std::data(values))>>, "the values must be trivially copyable");
   return {reinterpret_cast<const char*>(std::data(values)), std::size(values) * sizeof *std::data(values)};
 }
 
-// For a text in parts, the hash of one part is the seed of the next.
+// For a text in parts, the hash of one part is the seed for the next part.
 uint64_t xxh64(std::string_view bytes, uint64_t seed = 0);
 
-// The XXH64 of the XXH64s of all blocks of 256 KiB, computed on all threads. The data are bytes in memory, or the bytes [first, end) of a
-// file, up to its end.
+// The XXH64 of the XXH64s of all blocks of 256 KiB, computed on all threads. The data are bytes in memory, or those bytes in [first, end)
+// that the file contains.
 uint64_t hash_of_blocks(std::string_view bytes);
 uint64_t hash_of_file(const File& file, int64_t first, int64_t end);
 

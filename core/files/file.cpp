@@ -1,10 +1,10 @@
-// Files that survive a crash. A program that overwrites a file and is killed halfway loses the old version and the new one. So
+// Files that survive a crash. A program that overwrites a file and is killed halfway loses both the old version and the new one. So
 // write_atomically takes four steps:
 //   write    the bytes into a temporary file in the same folder. A rename to a different file system is not atomic.
 //   fsync    the temporary file. Without this, the new name can reach the disk before the bytes. A power cut then leaves an empty file.
 //   rename   it to its final name. Readers see the old file or the new one, never a part.
 //   fsync    the folder. Without this, a power cut could undo the rename.
-// All steps are system calls: streams of the standard library neither sync nor give the reason of a failure.
+// All steps are system calls. The standard library's streams neither sync nor report the reason for a failure.
 #include "core/files/file.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Calls again if a signal interrupted the call.
+// Repeats a system call that a signal interrupted.
 template <class Call> auto retry(const Call& call) {
   auto result = call();
   while (result < 0 && errno == EINTR) result = call();
@@ -41,7 +41,7 @@ Descriptor open_descriptor(const std::string& path, int flags) {
 }
 
 bool sync_to_disk(const Descriptor& descriptor) {
-  return retry([&] { return ::fsync(*descriptor); }) == 0 || errno == EINVAL;  // this file system cannot sync
+  return retry([&] { return ::fsync(*descriptor); }) == 0 || errno == EINVAL;  // EINVAL: this file system cannot sync
 }
 
 [[noreturn]] void fail_writing(const std::string& path, const std::string& detail = "") {
@@ -76,7 +76,7 @@ void write_atomically(const std::string& path, const std::function<void(FileWrit
   if (before != PathKind::nothing && before != PathKind::file) fail("cannot write {}: it exists and is not a regular file", {path});
   const Descriptor opened = open_folder(folder, "cannot write " + path + ": ");
   remove_temporaries(folder, name);
-  std::random_device random;  // a different name for each writer; the earlier of two writers now fails at its rename
+  std::random_device random;  // gives each writer a different name; the earlier of two writers now fails at its rename
   const std::string temporary = format_message("{}/.{}.tmp-{:08x}{:08x}", {folder, name, random(), random()});
   FileWriter writer(path, open_descriptor(temporary, O_RDWR | O_CREAT | O_EXCL));
   if (!writer.descriptor_) fail_writing(path);
@@ -141,9 +141,9 @@ void AppendFile::sync() {
 // ---- Reading
 namespace {
 
-// Null if the file does not exist. Errors: all other failures.
+// Opens a regular file. Null if it does not exist. Errors: all other failures.
 Descriptor open_regular(const std::string& path) {
-  Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK);  // a pipe must not wait for its writer
+  Descriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK);  // opening a pipe must not wait for its writer
   struct stat status = {};
   if (!file && errno == ENOENT) return file;
   if (!file || ::fstat(*file, &status) != 0) fail("cannot read {}: {}", {path, system_reason()});
@@ -224,9 +224,9 @@ void make_folders(const std::string& path, unsigned rights) {
   const std::string above = folder_of(path);
   if (path.empty() || is_folder(path)) return;
   if (above != path) make_folders(above, rights);
-  if (fs::path(path).filename().empty()) return;  // a slash at the end
+  if (fs::path(path).filename().empty()) return;  // the path ends with a slash
   if (::mkdir(path.c_str(), rights) != 0 && errno != EEXIST) fail("{}: cannot be made: {}", {path, system_reason()});
-  if (!is_folder(path)) fail("{}: cannot be made: a file is in its place", {path});
+  if (!is_folder(path)) fail("{}: cannot be made: a file already has this name", {path});
   sync_folder(above, open_folder(above));
 }
 

@@ -25,11 +25,11 @@ struct ElementType {
   std::string_view name;
   int64_t bytes;
 };
-// The types of Tensor are first, in the order of Dtype.
+// The types of Tensor come first, in the order of Dtype.
 constexpr ElementType kElementTypes[] = {{"F32", 4}, {"F64", 8}, {"BF16", 2}, {"I64", 8}, {"F16", 2}, {"I32", 4}, {"I16", 2}, {"I8", 1},
     {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1}, {"BOOL", 1}, {"C64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
 
-// The end of the list if the name is not in it.
+// Returns the end of the list if the name is not in it.
 const ElementType* find_type(std::string_view name) {
   return std::find_if(std::begin(kElementTypes), std::end(kElementTypes), [&](const ElementType& type) { return type.name == name; });
 }
@@ -46,7 +46,7 @@ Shape integers_of(const Json& list, const std::string& where, const char* key) {
   return integers;
 }
 
-// `where`: the file and the tensor, for messages.
+// Reads and checks an entry. `where` names the file and the tensor in messages.
 SafetensorsFile::Entry entry_of(const Json& value, const std::string& where, int64_t data_bytes) {
   if (!value.is_object()) fail("{}: expected an object, got {}", {where, show(value)});
   const Json &dtype = member(value, "dtype"), &shape = member(value, "shape"), &offsets = member(value, "data_offsets");
@@ -54,7 +54,7 @@ SafetensorsFile::Entry entry_of(const Json& value, const std::string& where, int
   if (type == std::end(kElementTypes)) fail("{}: unknown dtype {}", {where, show(dtype)});
   const Shape range = integers_of(offsets, where, "data_offsets");
   if (range.rank() != 2 || range[0] > range[1] || range[1] > data_bytes)
-    fail("{}: data_offsets is {}, expected its start and its end in the {} bytes of data", {where, show(offsets), data_bytes});
+    fail("{}: data_offsets is {}, expected the tensor's start and end in the {} bytes of data", {where, show(offsets), data_bytes});
   SafetensorsFile::Entry e{std::string(type->name), integers_of(shape, where, "shape"), range[0], range[1]};
   int64_t bytes = type->bytes;
   for (int i = 0; i < e.shape.rank(); ++i)
@@ -105,13 +105,13 @@ std::string header_of(const std::string& path, const NamedTensors& tensors, cons
     text.resize((text.size() + 7) / 8 * 8, ' ');
     return text;
   } catch (const Json::type_error&) {
-    fail("{}: a tensor's name or its metadata is not UTF-8", {path});
+    fail("{}: a tensor name or the metadata is not UTF-8", {path});
   }
 }
 
 }  // namespace
 
-// Writes the header, then one tensor after the other. A copy of all might not fit into memory. The checksum in the header covers the
+// Writes the header, then one tensor after another. A copy of all tensors might not fit into memory. The checksum in the header covers the
 // tensors, so it is written last.
 void save_safetensors(const std::string& path, NamedTensors tensors, Metadata metadata, const ToHost& to_host) {
   std::stable_sort(
@@ -208,7 +208,7 @@ Tensor SafetensorsFile::load_f32(const std::string& name) const {
   if (!is_bf16 && e.type != "F16") fail("{}: tensor '{}' is {}; F32, BF16 and F16 can be read as f32", {path(), name, e.type});
   const Tensor tensor(e.shape, Dtype::f32);
   float* const values = tensor.data<float>();
-  // Values are read into the second half of the tensor and widened in order. None is overwritten before it is read.
+  // Values are read into the second half of the tensor and then widened in order, so none is overwritten before it is widened.
   char* const narrow = static_cast<char*>(tensor.raw()) + tensor.bytes() / 2;
   read(data_start_ + e.begin, narrow, tensor.bytes() / 2);
   for (int64_t i = 0; i < tensor.size(); ++i) {

@@ -2,7 +2,7 @@
 //   8 bytes: length n of the header, little-endian
 //   n bytes: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__": {"key": "text"}}
 //   the rest: the elements, row-major and little-endian, without gaps; offsets are relative to its start
-// Weights come from strangers, so the full header is checked before any memory is allocated by its shapes and offsets.
+// Weights may come from strangers, so the full header is checked before any memory is allocated for its shapes and offsets.
 #pragma once
 #include <functional>
 #include <map>
@@ -19,7 +19,7 @@ namespace ricci {
 
 using Metadata = std::map<std::string, std::string>;
 
-// A file opened for reading. Tensors are read when they are loaded, even after the file was replaced or removed.
+// A file opened for reading. Each tensor is read when it is loaded, even if the file has been replaced or removed.
 class SafetensorsFile {
  public:
   struct Entry {
@@ -28,7 +28,7 @@ class SafetensorsFile {
     int64_t begin = 0, end = 0;  // bytes from the start of the data
   };
 
-  // Reads and checks the header, in time and memory proportional to its length. Errors: the file cannot be read, its header breaks the
+  // Reads and checks the header, in time and memory proportional to its length. Errors: the file cannot be read, its header violates the
   // format.
   explicit SafetensorsFile(const std::string& path) : SafetensorsFile(File(path)) {}
   static std::optional<SafetensorsFile> find(const std::string& path);  // nothing if it does not exist
@@ -38,20 +38,20 @@ class SafetensorsFile {
   const std::vector<std::string>& names() const { return names_; }  // in the order of the data
   bool contains(const std::string& name) const { return entries_.count(name) > 0; }
 
-  // Errors: no tensor has this name, Tensor lacks its type (F16), the file was cut short.
+  // Errors of these functions: no tensor has this name, Tensor lacks its type (F16), the file was cut short.
   const Shape& shape(const std::string& name) const { return entry(name).shape; }
   Dtype dtype(const std::string& name) const;
   Tensor load(const std::string& name) const;  // a copy on the CPU
-  // Like load, but converts BF16 and F16 to f32 without rounding. Error: the type is different.
+  // Like load, but converts BF16 and F16 to f32 without rounding. Error: the type is not F32, BF16 or F16.
   Tensor load_f32(const std::string& name) const;
 
-  // Reads the file and checks that save_safetensors wrote its bytes. Errors: it has no checksum or is damaged.
+  // Reads the file and compares it with the checksum of save_safetensors. Errors: the file has no checksum or is damaged.
   void verify() const {
     if (!verify_if_checked()) fail("{}: it has no checksum", {path()});
   }
-  // Like verify, but false if the file has no checksum of 16 digits. Other programs write none or a different kind.
+  // Like verify, but returns false if the file has no checksum of 16 digits. Other programs write no checksum or a different kind.
   bool verify_if_checked() const;
-  // Equal for equal files: the checksum, or a hash of the bytes if the file has none.
+  // The checksum, or a hash of the bytes if the file has none. Equal for equal files.
   std::string hash() const;
 
  private:
@@ -69,10 +69,10 @@ class SafetensorsFile {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// Replaces the file atomically (core/files/file.h). Tensors with larger elements come first, the rest in the given order. The data starts
-// at a multiple of 8, to align tensors in mapped files. The metadata gets a checksum of the file. Equal tensors and metadata give equal
-// bytes. `to_host` copies each tensor on a different device in its turn. Errors: a tensor is empty or not on the CPU; a name is a duplicate
-// or not UTF-8; the file cannot be written.
+// Replaces the file atomically (core/files/file.h). Tensors with larger elements come first, else the order is kept. The data starts at a
+// multiple of 8, to align tensors in mapped files. A checksum of the file is added to the metadata. Equal tensors and metadata give equal
+// bytes. `to_host` copies each tensor that is on a different device when its turn comes. Errors: a tensor is empty or not on the CPU; a
+// name is a duplicate or not UTF-8; the file cannot be written.
 using ToHost = std::function<Tensor(const Tensor&)>;
 void save_safetensors(const std::string& path, NamedTensors tensors, Metadata metadata = {}, const ToHost& to_host = {});
 

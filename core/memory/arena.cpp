@@ -1,6 +1,6 @@
-// Sizes are rounded up to classes (4, 5, 6 or 7 times a power of two, at least 64 bytes). A released block then serves any request of its
-// class. It waits in the list of its class, last in, first out, but a thread first gets the blocks it released itself. Lines in another
-// core's cache take longer to write. Small blocks are carved from slabs, large ones are mapped one by one.
+// Sizes are rounded up to classes (4, 5, 6 or 7 times a power of two, at least 64 bytes), so a released block can serve any request of its
+// class. It waits in the list of its class, last in, first out, but a thread first gets the blocks that it released itself. Lines in
+// another core's cache take longer to write. Small blocks are cut from slabs, and large ones are mapped one by one.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "core/memory/memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
-#define RICCI_PLAIN_ALLOCATION true  // separate allocations; the sanitizer then sees an overrun
+#define RICCI_PLAIN_ALLOCATION true  // separate allocations, so the sanitizer detects an overrun
 #else
 #define RICCI_PLAIN_ALLOCATION false
 #endif
@@ -77,7 +77,7 @@ class Arena final : public Allocator {
  private:
   struct Free {
     void* block;
-    std::thread::id thread;  // the one that released it
+    std::thread::id thread;  // the thread that released the block
   };
 
   // The block is as large as its size class, but only the requested bytes are touched and counted.
@@ -135,7 +135,7 @@ int64_t ArenaCounter::allocate(int64_t bytes) {
 void ArenaCounter::release(int64_t bytes, int64_t allocated) { free_[class_of(bytes).index].push_back(allocated); }
 
 Allocator& cpu_arena() {
-  // Never destroyed. A static tensor can be released later.
+  // Never destroyed: a static tensor can be released later.
   static Arena& arena = *new Arena;
   return arena;
 }

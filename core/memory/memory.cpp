@@ -31,7 +31,7 @@ thread_local const RequestWatch* watch = nullptr;
 thread_local bool counts = true;
 constexpr int64_t kNotCounted = -2;  // Storage::counted
 
-// The holders of all threads. An out-of-memory error lists those of its thread.
+// The holders of all threads. An out-of-memory error lists only its own thread's holders.
 std::mutex lock;
 std::vector<std::pair<const MemoryHolder*, std::thread::id>>& registered() {
   static auto& all = *new std::vector<std::pair<const MemoryHolder*, std::thread::id>>;  // outlives every holder
@@ -47,7 +47,7 @@ std::vector<const MemoryHolder*> holders() {
   return mine;
 }
 
-// The uses of the memory, the largest first.
+// Lists the uses of the memory, the largest first.
 std::string list_of(const HeldBytes& bytes) {
   std::vector<std::pair<int64_t, const char*>> uses;
   int64_t all = 0;
@@ -62,8 +62,8 @@ std::string list_of(const HeldBytes& bytes) {
   return text + "together " + show_bytes(all);
 }
 
-// "softmax (ops/rows/softmax.cu:30)", or "softmax: forward (ops/rows/softmax.cu:30)" if the function is not named like its file. The file
-// is named like its op.
+// "softmax (ops/rows/softmax.cu:30)", or "softmax: forward (ops/rows/softmax.cu:30)" if function and file have different names. The file
+// has the name of its op.
 std::string name_of(const CallSite& caller) {
   const std::string_view file = caller.file, base = file.substr(file.rfind('/') + 1), signature = caller.function;
   const std::string_view function = signature.substr(0, signature.find('<'));  // without template arguments
@@ -132,7 +132,7 @@ HeldBytes held_on(Device device) {
   int64_t known = 0;
   const Storage* last = nullptr;
   for (const auto& [storage, use] : held) {
-    if (storage == std::exchange(last, storage)) continue;  // only its first use counts
+    if (storage == std::exchange(last, storage)) continue;  // only its first use is counted
     bytes[static_cast<size_t>(use)] += storage->bytes;
     known += storage->bytes;
   }
@@ -186,7 +186,7 @@ bool dry_run_state::takes(Device device) { return alive && device == dry_device;
 
 int64_t dry_run_state::count(int64_t bytes) { return arena.allocate(bytes); }
 
-// Addresses without memory. Pages get memory when they are touched, and a dry run touches very few.
+// Reserves addresses without memory. Pages get memory when they are touched, and a dry run touches very few.
 void* dry_run_state::addresses(int64_t bytes) {
   const auto size = static_cast<size_t>(bytes + 1);  // 0 bytes cannot be mapped
   void* const block = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,5 +1,5 @@
 // The memory of tensors: an allocator per device, and a count of the bytes in use. Owners of tensors are registered, so an out-of-memory
-// error lists the bytes of parameters, gradients and activations.
+// error can list the bytes of parameters, gradients and activations.
 #pragma once
 #include <array>
 #include <functional>
@@ -28,7 +28,7 @@ class Allocator {
   virtual std::string room() const { return {}; }
 };
 
-// The purpose of memory. If it has two, the first of these decides.
+// The purpose of memory. If memory has two purposes, the first one listed here is used.
 enum class HeldFor : uint8_t { parameters, gradients, optimizer_state, activations, other };
 constexpr auto choices(HeldFor) { return std::array{"parameters", "gradients", "optimizer state", "activations", "other"}; }
 
@@ -45,7 +45,7 @@ class MemoryHolder {
   virtual std::string current_work() const { return {}; }
 };
 
-// The layer cuda/ sets the allocators of its devices, unknown to core/. They live until the end of the program.
+// The layer cuda/ sets the allocators of its devices; core/ does not know these devices. Allocators must live until the end of the program.
 void set_allocator(Device device, Allocator* allocator);
 Allocator& allocator_of(Device device);  // error: the device is not available
 
@@ -53,12 +53,12 @@ Allocator& allocator_of(Device device);  // error: the device is not available
 // (Page faults cost seven times more on small pages than on huge ones.)
 Allocator& cpu_arena();
 
-// Counts the memory that the arena would touch for the same requests. Freed blocks wait for a request of their size. Small ones are cut
-// from slabs, touched by full huge pages.
+// Counts the memory that the arena would touch for the same requests. Freed blocks wait for a request of their size class. Small blocks are
+// cut from slabs, touched in full huge pages.
 class ArenaCounter {
  public:
   int64_t allocate(int64_t bytes);                 // returns the number that release() takes as `allocated`
-  void release(int64_t bytes, int64_t allocated);  // both as at the request
+  void release(int64_t bytes, int64_t allocated);  // `bytes` as requested, `allocated` as returned by allocate()
   int64_t touched() const { return touched_; }
 
  private:
@@ -67,28 +67,28 @@ class ArenaCounter {
   int64_t left_ = 0;  // bytes of the newest slab that belong to no block
 };
 
-// Error: no memory left. The message names the caller, the bytes it asked for, the running op, and the use of the memory:
+// Error: no memory is left. The message contains the caller, the bytes that it asked for, the running op, and the use of the memory:
 //   out of memory on cuda: softmax: forward (ops/rows/softmax.cu:30), after linear (models/layers/block.h:31), asked for 768.0 MiB
 //   (805306368 bytes); 1.5 MiB of 79.1 GiB free on the GPU; held: activations 50.2 GiB, optimizer state 12.0 GiB, parameters 6.0 GiB,
 //   other 1.1 GiB, together 69.3 GiB
 Storage* allocate_storage(int64_t bytes, Device device, CallSite caller = {});
 void release_storage(Storage* storage);
-std::string out_of_memory(int64_t bytes, Device device, const CallSite& caller);  // that message
+std::string out_of_memory(int64_t bytes, Device device, const CallSite& caller);  // the message above
 
 // The bytes on the device by purpose; `other` is memory that no holder of this thread lists.
 using HeldBytes = std::array<int64_t, static_cast<size_t>(HeldFor::other) + 1>;
 HeldBytes held_on(Device device);
-// The memory that depends on the batch.
+// The bytes of memory that depend on the batch.
 inline int64_t working_bytes(const HeldBytes& held) {
   return held[static_cast<size_t>(HeldFor::activations)] + held[static_cast<size_t>(HeldFor::other)];
 }
 
-// 512 bytes, 1.5 KiB, 768.0 MiB
+// Formats bytes: 512 bytes, 1.5 KiB, 768.0 MiB.
 std::string show_bytes(int64_t bytes);
-inline constexpr int64_t kMebibyte = 1 << 20;  // MiB, for axes of drawings
+inline constexpr int64_t kMebibyte = 1 << 20;  // bytes in a MiB, for axes of drawings
 
-// While it is alive, tensors that this thread makes are not counted. It is for batches that are read ahead. Their number depends on the
-// speed of threads, and a run's peak must not.
+// While an UncountedMemory exists, tensors that this thread makes are not counted. It is for batches that are read ahead. Their number
+// depends on the speed of threads, and a run's peak must not.
 struct UncountedMemory {
   UncountedMemory();
   ~UncountedMemory();

@@ -1,5 +1,5 @@
 // Working memory of one chunk of a parallel loop on the CPU. The tensors' allocator provides it, but it is not counted. The number of
-// chunks that run at the same time varies from run to run, and memory_use must not.
+// chunks that run at the same time varies from run to run, and memory_use must not vary.
 //   parallel_for_with_scratch(n, grain, [&](int64_t begin, int64_t end) {
 //     const Scratch<float> row(width);
 //     ... row.data()[i] ...
@@ -16,7 +16,7 @@
 
 namespace ricci {
 
-// A parallel_for for chunks that begin with their Scratch. A dry run calls the body for no element, only to count the Scratch.
+// A parallel_for for bodies that begin with their Scratch. A dry run calls the body with an empty range, to count the Scratch.
 template <class Body> void parallel_for_with_scratch(int64_t n, int64_t grain, const Body& body) {
   if (!is_dry_run()) return parallel_for(n, grain, body);
   dry_run_state::threads = std::min<int64_t>(thread_count(), (n + grain - 1) / grain);
@@ -25,7 +25,7 @@ template <class Body> void parallel_for_with_scratch(int64_t n, int64_t grain, c
 
 template <class T> class Scratch {
  public:
-  // The values are not set. A dry run has none. Error: no memory left.
+  // The values are not initialized. A dry run has no values. Error: no memory is left.
   explicit Scratch(int64_t size) : bytes_(size * static_cast<int64_t>(sizeof(T))) {
     const int64_t counted = is_dry_run() ? dry_run_state::threads : 0;
     for (int64_t i = 0; i < counted; ++i) counted_.push_back(dry_run_state::count(bytes_));

@@ -164,7 +164,7 @@ wrong 'no object' 'expected context, choices and answer, or the fields of HellaS
 wrong 'another task' 'expected context, choices and answer' '{"query": "a", "choices": ["b", "c"], "gold": 1}'
 wrong 'a missing field' 'answer: is missing$' '{"context": "a", "choices": ["b", "c"]}'
 wrong 'a missing field of PIQA' 'sol2: is missing$' '{"goal": "a", "sol1": "b", "label": 1}'
-wrong 'a wrong type' 'choices: "b", expected a list of texts$' '{"context": "a", "choices": "b", "answer": 0}'
+wrong 'a wrong type' 'choices: "b", expected a list of strings$' '{"context": "a", "choices": "b", "answer": 0}'
 wrong 'a label that is no number' 'label: "", expected an integer$' '{"goal": "a", "sol1": "b", "sol2": "c", "label": ""}'
 wrong 'one choice' 'has 1 choice, expected 2 or more$' '{"context": "a", "choices": ["b"], "answer": 0}'
 wrong 'an answer that is not there' 'the answer is not one of the 2 choices$' '{"context": "a", "choices": ["b", "c"], "answer": 2}'

@@ -59,14 +59,14 @@ TEST_CASE("json: members of a type, and an error that shows another one") {
   CHECK(error("x", int64_t()) == "a.json: x: 2.5, expected an integer");
   CHECK(error("t", double()) == "a.json: t: \"a\", expected a number");
   CHECK(error("n", bool()) == "a.json: n: 3, expected true or false");
-  CHECK(error("n", std::string()) == "a.json: n: 3, expected a text");
-  CHECK(error("mixed", std::vector<std::string>()) == "a.json: mixed: [\"a\",1], expected a list of texts");
-  CHECK(error("l", std::map<std::string, std::string>()) == "a.json: l: [\"a\",\"b\"], expected names with texts");
+  CHECK(error("n", std::string()) == "a.json: n: 3, expected a string");
+  CHECK(error("mixed", std::vector<std::string>()) == "a.json: mixed: [\"a\",1], expected a list of strings");
+  CHECK(error("l", std::map<std::string, std::string>()) == "a.json: l: [\"a\",\"b\"], expected an object with string members");
   CHECK(error("esc", int64_t()) == "a.json: esc: \"\\u009b1m\", expected an integer");
 }
 
 TEST_CASE("json: a text beyond its limits is refused") {
-  CHECK(fault("[1,2]", {.bytes = 4}) == "test: 5 bytes, at most 4 are read");
+  CHECK(fault("[1,2]", {.bytes = 4}) == "test: has 5 bytes, expected at most 4");
   CHECK(fault("[[[1]]]", {.depth = 2}) == "test: the JSON is nested more than 2 levels deep");
   CHECK(fault("[1,2]", {.values = 2}) == "test: more than 2 values");
   CHECK(fault(std::string(60 << 20, '[')) == "test: the JSON is nested more than 16 levels deep");

@@ -173,7 +173,7 @@ theirs bad && truncate -s 17M bad/chat_template.jinja
 refuse 'too long a template' 1 'bad/chat_template\.jinja: .*16777216.*; --without-tokenizer leaves it out' convert import bad runs/bad
 for member in 7 '{"default": "a"}' '["a"]' '[{"name": "a"}]'; do
   theirs bad '' "$member"
-  refuse "a member $member" 1 'bad/tokenizer_config\.json: chat_template: expected a text, or a list of objects with a "name" and a "template"; --without-tokenizer leaves it out' convert import bad runs/bad
+  refuse "a member $member" 1 'bad/tokenizer_config\.json: chat_template: expected a string, or a list of objects with a "name" and a "template"; --without-tokenizer leaves it out' convert import bad runs/bad
 done
 
 # ---- Conversations, and further training

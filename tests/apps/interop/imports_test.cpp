@@ -185,7 +185,7 @@ TEST_CASE("GPT-2: multiple files with an index, masks, and an output map that is
   copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": {"x": "b.safetensors"}})");
   CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: tensor x is not in b.safetensors");
   copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": 3})");
-  CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: weight_map: 3, expected names with texts");
+  CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: weight_map: 3, expected an object with string members");
 }
 
 TEST_CASE("Hugging Face: a setting without an equivalent is named, and no run is left") {

@@ -288,5 +288,5 @@ TEST_CASE("folder: missing folders above it are made, too") {
   }
   scratch.write("a/file", "x");
   for (const std::string path : {"a/file", "a/file/b"})
-    CHECK(error_of([&] { make_folders(scratch / path); }) == scratch / "a/file" + ": cannot be made: a file is in its place");
+    CHECK(error_of([&] { make_folders(scratch / path); }) == scratch / "a/file" + ": cannot be made: a file already has this name");
 }

@@ -150,8 +150,8 @@ TEST_CASE("safetensors: tensors that cannot be saved leave the old file") {
   CHECK(error_of([&] { save_safetensors(path, {{"w", t}, {"w", t}}); }) == path + ": duplicate tensor 'w'");
   CHECK(error_of([&] { save_safetensors(path, {{"w", Tensor()}}); }) == path + ": tensor 'w' is empty");
   CHECK(error_of([&] { save_safetensors(path, {{"__metadata__", t}}); }) == path + ": duplicate tensor '__metadata__'");
-  CHECK(error_of([&] { save_safetensors(path, {{"\xff", t}}); }) == path + ": a tensor's name or its metadata is not UTF-8");
-  CHECK(error_of([&] { save_safetensors(path, {{"w", t}}, {{"k", "\xff"}}); }) == path + ": a tensor's name or its metadata is not UTF-8");
+  CHECK(error_of([&] { save_safetensors(path, {{"\xff", t}}); }) == path + ": a tensor name or the metadata is not UTF-8");
+  CHECK(error_of([&] { save_safetensors(path, {{"w", t}}, {{"k", "\xff"}}); }) == path + ": a tensor name or the metadata is not UTF-8");
   CHECK(error_of([&] {
     save_safetensors(path, {{"w", Tensor({2}, Dtype::f32, Device::cuda_emulated)}});
   }) == path + ": tensor 'w' is on cuda_emulated, expected cpu");
@@ -270,7 +270,8 @@ TEST_CASE("safetensors: malformed offsets") {
   for (const std::string offsets : {"24", "[-1,23]", "[0,24.5]"})
     CHECK(one("[6]", offsets) == R"(tensor "w": data_offsets is )" + offsets + ", expected a list of integers from 0 to 2^63 - 1");
   for (const std::string offsets : {"[24]", "[0,12,24]", "[4,28]", "[0,9223372036854775807]", "[24,0]"})
-    CHECK(one("[6]", offsets) == R"(tensor "w": data_offsets is )" + offsets + ", expected its start and its end in the 24 bytes of data");
+    CHECK(one("[6]", offsets) ==
+          R"(tensor "w": data_offsets is )" + offsets + ", expected the tensor's start and end in the 24 bytes of data");
 }
 
 TEST_CASE("safetensors: data with holes and overlaps") {
@@ -290,7 +291,7 @@ TEST_CASE("safetensors: data with holes and overlaps") {
 }
 
 TEST_CASE("safetensors: malformed metadata") {
-  const std::string expected = ", expected names with texts";
+  const std::string expected = ", expected an object with string members";
   CHECK(complaint(file_of(R"({"__metadata__":[]})", 0)) == "the header: __metadata__: []" + expected);
   CHECK(complaint(file_of(R"({"__metadata__":{"step":3}})", 0)) == R"(the header: __metadata__: {"step":3})" + expected);
 }

@@ -302,7 +302,7 @@ TEST_CASE("tokenizer.json: faults of the file") {
         "vocabulary: the id 1000000000000 of 'a', one of 1 tokens, is outside 0 ... 1025");
   CHECK(fault(file(R"({"type":"BPE","vocab":{"a":0},"merges":["ab"]})", kByteLevel)) == "tokenizer.json: merge 0 is not two tokens");
   CHECK(fault(file(R"({"type":"BPE","vocab":{}})", kByteLevel)) == "tokenizer: the vocabulary is empty");
-  CHECK(fault(file(bpe(R"("unk_token":3)"), kByteLevel)) == "tokenizer: unk_token: 3, expected a text");
+  CHECK(fault(file(bpe(R"("unk_token":3)"), kByteLevel)) == "tokenizer: unk_token: 3, expected a string");
   CHECK(fault(R"({"name":"eos","behind":"page","piece":"x","tokenizer":{"name":"byte"}})") ==
         "tokenizer: behind: expected one of none, line, document, got 'page'");
   CHECK(fault("{\"model\":\"\xff\"}") == "tokenizer: not JSON: fault at byte 11 of 13");

@@ -116,7 +116,7 @@ TEST_CASE("a pair of vocabulary and merges: files next to it that can name anoth
       {"config.json", R"({"model_type": "llama"})", ": model_type: llama" + only},
       {"config.json", R"({"model_type": "qwen2", "tokenizer_class": "GPT2Tokenizer"})", ": model_type: qwen2" + only},
       {"config.json", R"({"model_type": "gpt2", "tokenizer_class": "Qwen2TokenizerFast"})", ": tokenizer_class: Qwen2TokenizerFast" + only},
-      {"config.json", R"({"model_type": 3})", ": model_type: 3, expected a text"},
+      {"config.json", R"({"model_type": 3})", ": model_type: 3, expected a string"},
       {"tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer", "pad_token": "<pad>"})", only},
       {"special_tokens_map.json", R"({"eos_token": "</s>"})", only},
       {"added_tokens.json", R"({"<|im_end|>": 600})", only},
@@ -324,7 +324,7 @@ TEST_CASE("chat: half a million messages, and deep or long ones, end in one line
   CHECK(error(R"({"messages":[)" + many + "}") == "JSON: more than 1048576 values");
   CHECK(error(R"({"messages":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}") ==
         "JSON: the JSON is nested more than 64 levels deep");
-  CHECK(error(std::string((64 << 20) + 1, ' ')) == "JSON: 67108865 bytes, at most 67108864 are read");
+  CHECK(error(std::string((64 << 20) + 1, ' ')) == "JSON: has 67108865 bytes, expected at most 67108864");
   CHECK(error(R"({"messages":[{"role":"user","content":")" + std::string(1 << 20, 'a') + "\"}]}") == "no error");
 }
 
