@@ -1,4 +1,4 @@
-// The forward runs f without a tape. The backward runs f again on an inner tape to get the activations, and walks this tape.
+// The forward pass runs f without a tape. The backward pass runs f again on an inner tape to get the activations, and then walks this tape.
 #include "autograd/recompute.h"
 
 #include "autograd/record.h"
@@ -7,8 +7,8 @@
 namespace ricci {
 namespace {
 
-// Adds an input that is on the tape, an integer tensor without elements. So the op is recorded even if all other inputs are constants, and
-// the parameters inside f get their gradients.
+// Adds an anchor: an input that is on the tape, an integer tensor without elements. With it, the op is recorded even if all other inputs
+// are constants, so the parameters inside f get their gradients.
 std::vector<Arg> anchored(std::vector<Arg> inputs) {
   if (Tape* const tape = Tape::recording()) inputs.emplace_back(tape->watch(Tensor({0}, Dtype::i64)));
   return inputs;
@@ -16,8 +16,8 @@ std::vector<Arg> anchored(std::vector<Arg> inputs) {
 
 TapeOptions recording_options() { return Tape::recording() ? Tape::recording()->options() : TapeOptions{}; }
 
-// f(inputs), not recorded. Only recorded results are checked for NaN, so a tape that looks for it records f on a tape that ends with the
-// call.
+// Returns f(inputs) without recording it. Only recorded results are checked for NaN, so if the tape looks for NaN, f is recorded on a
+// temporary tape.
 template <class F> auto call_unrecorded(const F& f, std::vector<Tensor> inputs, TapeOptions options) {
   if (!options.find_nonfinite) {
     const NoTape unrecorded;

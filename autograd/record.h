@@ -1,7 +1,7 @@
 // An op puts itself on the tape:
 //   return record("softmax", {x_rc}, y_rc, keep(y_rc), [](const Tensor& dy_rc, const Tensor& y_rc) -> Grads { ... });
-// The backward is called with the gradient of each output and then with the kept values. It captures nothing. Captured memory could not be
-// counted or checked for changes. If backward reaches only some outputs, the gradients of the others are zeros (empty for integers).
+// The backward function is called with the gradient of each output, followed by the kept values. It captures nothing. Captured memory could
+// not be counted or checked for changes. If backward reaches only some outputs, the gradients of the others are zeros (empty for integers).
 #pragma once
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace ricci {
 
-// A value as the tape keeps it. Tensors are detached, so a backward can use reshaped() and rows().
+// A value in the form that the tape keeps. Tensors are detached, so a backward function can use reshaped() and rows().
 template <class T> const T& as_kept(const T& value) { return value; }
 inline Tensor as_kept(const Tensor& t) { return t.detached(); }
 inline Tensor as_kept(const Arg& x) { return x.detached(); }
@@ -24,7 +24,7 @@ inline std::vector<Tensor> as_kept(std::vector<Tensor> tensors) {
 
 template <class... Ts> auto keep(const Ts&... values) { return std::tuple<std::decay_t<decltype(as_kept(values))>...>(as_kept(values)...); }
 
-// Instead of a lambda, for an op that cannot be differentiated. Backward throws if it reaches the op.
+// Passed instead of a lambda, for an op that cannot be differentiated. backward() throws if it reaches the op.
 struct NoBackward {};
 inline constexpr NoBackward no_backward{};
 [[noreturn]] void fail_no_backward(const Node& node);
@@ -58,7 +58,7 @@ template <size_t Outputs, class Kept, class Fn> class RecordedOp final : public 
   Kept kept_;
 };
 
-// The op ran with these inputs and outputs. The outputs get their slots here and are returned.
+// Records that the op ran with these inputs and outputs. Gives the outputs their slots and returns them.
 template <size_t Outputs, class Kept, class Fn>
 std::array<Tensor, Outputs> record(
     const char* op, const std::vector<Arg>& inputs, std::array<Tensor, Outputs> ys, Kept kept, Fn, bool moves_inputs = false) {
@@ -72,8 +72,8 @@ template <class Kept, class Fn> Tensor record(const char* op, const std::vector<
   return record(op, inputs, std::array<Tensor, 1>{std::move(y)}, std::move(kept), fn)[0];
 }
 
-// An output that only has elements of the inputs: a view, or a copy in a different order. Its gradient is summed in the dtype of theirs. So
-// the f32 sums of a bf16 parameter are not rounded on the way.
+// An output that contains only elements of the inputs: a view, or a copy in a different order. Its gradient is summed in the dtype of the
+// inputs' gradients, so the f32 sums of a bf16 parameter are not rounded on the way.
 struct Moved {
   Tensor elements;
 };
@@ -83,17 +83,17 @@ template <class Kept, class Fn> Tensor record(const char* op, const std::vector<
 
 // ---- Inside a backward
 
-// True if the gradient of input i is used. If not, the backward can return an empty tensor.
+// True if the gradient of input i is used. If not, the backward function can return an empty tensor.
 bool wants_gradient(int input);
 
 // The dtype that sums the gradient of input i. It is f32 for a bf16 parameter with f32 master weights (autograd/parameter.h) and for views
-// of it, else the input's dtype. A backward can return f32 for any bf16 input; the tape rounds it if the sum is bf16. During the forward
-// pass, call Tape::gradient_dtype instead. Error: input i is a constant.
+// of it, else the input's dtype. A backward function can return f32 for any bf16 input; the tape rounds it if the sum is bf16. During the
+// forward pass, call Tape::gradient_dtype instead. Error: input i is a constant.
 Dtype gradient_dtype(int input);
 
-// Removes the gradient summed so far for input i from its slot. A matrix product can then add to it in place, and the backward returns the
-// sum. Empty if nothing was summed yet or another tensor shares the memory. The backward then returns a new tensor. Error: input i is a
-// constant.
+// Removes the gradient summed so far for input i from its slot. A matrix product can then add to it in place, and the backward function
+// returns the sum. Empty if nothing was summed yet or another tensor shares the memory. The backward function then returns a new tensor.
+// Error: input i is a constant.
 Tensor take_gradient(int input);
 
 }  // namespace ricci

@@ -1,5 +1,5 @@
-// Which tape records on this thread? Tapes and NoTapes form a stack, and the innermost one decides. An evaluation in the middle of training
-// records nothing, and recompute() (autograd/recompute.h) records on a second tape.
+// Defines which tape records on this thread. Tapes and NoTapes form a stack, and the innermost one decides. An evaluation in the middle of
+// training records nothing, and recompute() (autograd/recompute.h) records on a second tape.
 #pragma once
 
 namespace ricci {
@@ -26,7 +26,7 @@ class RecordingScope {
   RecordingScope* outer_;
 };
 
-// While it is alive, nothing is recorded on this thread.
+// While a NoTape is alive, nothing is recorded on this thread.
 class NoTape : private RecordingScope {
  public:
   NoTape() : RecordingScope(nullptr) {}

@@ -1,5 +1,5 @@
-// Ops run after the ops they read, so walking the list backwards visits every node after all its users: no sorting is needed.
-// A value with many users gets a gradient from each of them, and the tape adds them.
+// Ops run after the ops that produce their inputs, so walking the list backwards visits every node after all its users, without sorting.
+// A value with many users gets a gradient from each of them, and the tape adds these gradients.
 #include "autograd/tape.h"
 
 #include <algorithm>
@@ -22,8 +22,8 @@ std::string place(const char* op, const CallSite& site) {
 }
 std::string place(const Node& node) { return place(node.op, node.site); }
 
-// The node that runs its backward on this thread, and its tape. recompute() runs the backward of an inner tape inside the backward of an
-// op, so the outer ones come back at the end.
+// The node that runs its backward function on this thread, and its tape. recompute() runs the backward pass of an inner tape inside the
+// backward function of an op, and then restores the outer ones.
 struct Current {
   Tape* tape = nullptr;
   const Node* node = nullptr;
@@ -40,7 +40,7 @@ class Running {
 };
 
 void close_tape(uint32_t id);
-// Closes a tape at the end of its backward, also if that fails: from then on its tensors are constants for other tapes.
+// Closes a tape at the end of its backward pass, even if that fails. From then on, its tensors are constants for other tapes.
 struct Closing {
   uint32_t id;
   ~Closing() { close_tape(id); }
@@ -65,7 +65,7 @@ void Tape::backward(const Tensor& loss, const Tensor& dloss) {
 
 void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) {
   if (used_) fail("backward: already called on this tape; the tensors it kept are freed");
-  if (ys.size() != dys.size()) fail("backward: {} outputs, but {} gradients of them", {ys.size(), dys.size()});
+  if (ys.size() != dys.size()) fail("backward: got {} outputs but {} gradients", {ys.size(), dys.size()});
   const NoTape unrecorded;
   for (size_t i = 0; i < ys.size(); ++i) check_start(ys[i], dys[i]);
   check_paths();
@@ -78,7 +78,7 @@ void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dy
   }
 }
 
-// Error: dy does not fit y, or y is not on this tape.
+// Throws if dy does not fit y, or if y is not on this tape.
 void Tape::check_start(const Tensor& y, const Tensor& dy) const {
   if (!has(y)) fail("backward: the loss {} was not recorded on this tape", {show(y.shape())});
   if (!dy) fail("backward: the gradient of the loss {} is empty", {show(y.shape())});
@@ -87,7 +87,7 @@ void Tape::check_start(const Tensor& y, const Tensor& dy) const {
       {name_of(dy.dtype()), show(dy.shape()), name_of(dy.device()), name_of(y.dtype()), show(y.shape()), name_of(y.device())});
 }
 
-// Error: a parameter that no visit line names. No optimizer would have it.
+// Throws for a parameter that no visit line names. No optimizer would update it.
 void Tape::check_paths() const {
   if (std::none_of(slots_.begin(), slots_.end(), [](const Slot& x) { return x.parameter && !x.parameter->path.empty(); })) return;
   for (const auto& node : nodes_)
@@ -102,19 +102,19 @@ void Tape::run_backward(const Node& node) {
   std::vector<Tensor> dys = take_output_gradients(node);
   if (dys.empty()) return;
   if (const Tensor* t = node.changed())
-    fail("backward of {}: a tensor {} it kept was changed at {}:{} after the forward",
+    fail("backward of {}: the kept tensor {} was changed at {}:{} after the forward pass",
         {place(node), show(t->shape()), t->storage()->writer_file, t->storage()->writer_line});
   int64_t bytes = trace::enabled ? node.kept_bytes() + bytes_of(dys) : 0;
   Grads gradients = node.backward(dys);
   if (trace::enabled) bytes += bytes_of(gradients);
   if (gradients.size() != node.inputs.size())
-    fail("backward of {}: {} gradients for {} inputs", {place(node), gradients.size(), node.inputs.size()});
+    fail("backward of {}: returned {} gradients for {} inputs", {place(node), gradients.size(), node.inputs.size()});
   dys.clear();
   for (size_t i = 0; i < gradients.size(); ++i) accept(node, i, std::move(gradients[i]));
   trace::end(node.op, "backward", slot(node.outputs[0]).device, bytes);
 }
 
-// The gradients of the node's outputs, zeros for outputs that the walk did not reach. None if it reached no output.
+// The gradients of the node's outputs, zeros for outputs that the walk did not reach. Empty if it reached no output.
 std::vector<Tensor> Tape::take_output_gradients(const Node& node) {
   std::vector<Tensor> dys;
   for (int output : node.outputs) dys.push_back(std::exchange(slot(output).grad, {}));
@@ -126,7 +126,7 @@ std::vector<Tensor> Tape::take_output_gradients(const Node& node) {
   return dys;
 }
 
-// Takes the gradient of one input that a backward returned.
+// Adds the gradient that a backward function returned for one input.
 void Tape::accept(const Node& node, size_t input, Tensor gradient) {
   if (node.inputs[input] < 0 || slot(node.inputs[input]).dtype == Dtype::i64) return;
   Slot& x = slot(node.inputs[input]);
@@ -136,7 +136,7 @@ void Tape::accept(const Node& node, size_t input, Tensor gradient) {
   add_gradient(x, gradient);
 }
 
-// A backward can return f32 for a bf16 input. Its long sum is then rounded only once.
+// Checks a returned gradient. It can be f32 for a bf16 input, so a long sum is rounded only once.
 void Tape::check_gradient(const Node& node, size_t input, const Slot& x, const Tensor& gradient) {
   if (!gradient) fail("backward of {}: no gradient for input {}", {place(node), input});
   const bool is_wide = x.dtype == Dtype::bf16 && gradient.dtype() == Dtype::f32;
@@ -159,7 +159,7 @@ void Tape::add_gradient(Slot& x, const Tensor& gradient) {
     total = convert(gradient.detached(), x.sum_dtype);
     return;
   }
-  if (total.storage()->is_shared()) {  // with the gradient of another value, for example after y = a + b
+  if (total.storage()->is_shared()) {  // shared with the gradient of another value, for example after y = a + b
     const Tensor shared = total;
     copy(total = like(shared), shared);
   }
@@ -175,7 +175,7 @@ void Tape::check_finite(const Node& node, const Tensor& t, const char* role) con
 
 namespace {
 
-// The ids of the tapes, of all threads, that still wait for the end of their backward: their tensors expect a gradient.
+// The ids of the tapes of all threads that still wait for the end of their backward pass. Their tensors expect a gradient.
 std::mutex lock;  // guards last_id and open_tapes
 uint32_t last_id = 0;
 std::vector<uint32_t>& open_tapes() {
@@ -220,8 +220,8 @@ bool Tape::depends(const char* op, const std::vector<Arg>& inputs) const {
     const Arg& x = inputs[i];
     found |= has(x);
     if (x.tape_ == 0 || has(x) || x.dtype() == Dtype::i64 || !is_open(x.tape_)) continue;
-    fail("{}: input {} {} is recorded on another tape that still waits for its backward: its gradient would be lost here; "
-         "detached() gives it up",
+    fail("{}: input {} {} is recorded on another tape that still waits for its backward pass, so its gradient would be lost here; "
+         "use detached() to give it up",
         {place(op, x.site), i, show(x.shape())});
   }
   return found;
@@ -251,12 +251,13 @@ Tensor Tape::watch(const Tensor& t, std::optional<Dtype> sums) {
 }
 
 Tensor Tape::gradient_of(const Tensor& watched) const {
-  if (!has(watched) || !slot(watched.slot_).watched) fail("gradient_of: {} is not watched by this tape", {show(watched.shape())});
+  if (!has(watched) || !slot(watched.slot_).watched)
+    fail("gradient_of: the tensor of shape {} is not watched by this tape", {show(watched.shape())});
   const Tensor& grad = slot(watched.slot_).grad;
   return grad ? grad : zeros(watched.shape(), gradient_dtype(watched), watched.device());
 }
 
-// ---- Questions of a backward that runs (autograd/record.h)
+// ---- Called by a running backward function (autograd/record.h)
 
 bool wants_gradient(int input) { return current.node->inputs[static_cast<size_t>(input)] >= 0; }
 
@@ -310,7 +311,7 @@ std::string Tape::current_work() const {
 }
 
 void Tape::print(std::FILE* file) const {
-  if (used_) fail("print: backward has freed the ops of this tape; print it before");
+  if (used_) fail("print: backward has freed the ops of this tape; call print before backward");
   std::set<const Storage*> parameters;
   for (const Slot& x : slots_)
     if (x.parameter) parameters.insert(x.parameter->value.storage());

@@ -9,10 +9,10 @@
 //   nodes_        0: linear (-1, 0) -> 1           1: gelu (1) -> 2
 //                    keeps x and w                    keeps gelu'(h)
 //
-// A slot is one value: its shape, its dtype and, during backward, its gradient. A node is one op. It refers to slots by index; -1 is a
+// A slot is one value: its shape, its dtype and, during backward, its gradient. A node is one op. It refers to slots by index; -1 means a
 // constant. backward(y) starts with the gradient of slot 2. Node 1 turns it into the gradient of slot 1, and node 0 turns that into the
-// gradient of w. That is added to Parameter::grad. Each use of a parameter makes a new slot that points to the one Parameter, so the
-// gradients of tied weights add up.
+// gradient of w. This gradient is added to Parameter::grad. Each use of a parameter makes a new slot that points to the one Parameter, so
+// the gradients of tied weights add up.
 #pragma once
 #include <cstdio>
 #include <memory>
@@ -26,16 +26,16 @@
 
 namespace ricci {
 
-// The gradients of an op's inputs, in order. One is empty only if no gradient can exist: for integers, and for constants.
+// The gradients of an op's inputs, in order. A gradient is empty only if none can exist: for integers and for constants.
 using Grads = std::vector<Tensor>;
 
-// One recorded op. record() (autograd/record.h) makes it.
+// One recorded op, made by record() (autograd/record.h).
 struct Node {
   const char* op;
   bool moves;                                  // see Moved in autograd/record.h
   CallSite site = {};                          // the caller of the op
   std::vector<int> inputs = {}, outputs = {};  // slots
-  std::vector<uint64_t> versions = {};         // for the kept tensors, when the op was recorded
+  std::vector<uint64_t> versions = {};         // versions of the kept tensors when the op was recorded
 
   Node(const char* name, bool moves_inputs) : op(name), moves(moves_inputs) {}
   virtual ~Node() = default;
@@ -56,29 +56,30 @@ class Tape final : public MemoryHolder, private RecordingScope {
   //   const Tensor loss = model.loss({ids, targets});
   //   tape.backward(loss);                               adds to the grad of every parameter that the loss depends on
   explicit Tape(TapeOptions options = {});
-  ~Tape() override;  // on the thread that made it
+  ~Tape() override;  // must run on the thread that made the tape
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  // `dloss` is the gradient of the loss, by default 1. The walk frees each op's kept tensors, so a tape has one backward. Errors: the loss
-  // is not on this tape; it is not a scalar and has no dloss; a second backward; one parameter has a path and another none; an op has no
-  // backward; a kept tensor was changed; a backward returns a wrong number of gradients, a wrong shape or a wrong dtype.
+  // `dloss` is the gradient of the loss, by default 1. The walk frees each op's kept tensors, so a tape supports only one backward pass.
+  // Errors: the loss is not on this tape; it is not a scalar and dloss is missing; backward was already called; one parameter has a path
+  // and another has none; an op has no backward function; a kept tensor was changed; a backward function returns the wrong number of
+  // gradients, a wrong shape or a wrong dtype.
   void backward(const Tensor& loss, const Tensor& dloss = {});
   void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // from multiple outputs, each with its gradient
 
-  // A value that is not a parameter and gets a gradient. The gradient is summed and returned in `sums`, by default the dtype of t. It is
-  // zero if backward did not reach it.
+  // Records a value that gets a gradient without being a parameter. The gradient is summed and returned in the dtype `sums`, by default t's
+  // dtype. It is zero if backward did not reach the value.
   Tensor watch(const Tensor& t, std::optional<Dtype> sums = {});
   Tensor gradient_of(const Tensor& watched) const;
 
-  // One line per op: output, op, inputs, bytes kept without parameters. Error: backward has freed the ops.
+  // Prints a line per op: output, op, inputs, and the kept bytes without parameters. Error: backward has freed the ops.
   void print(std::FILE* file) const;
 
   // ---- For ops
   static Tape* recording() { return RecordingScope::tape(); }  // the tape that records on this thread, or null
   bool has(const Tensor& t) const { return t.tape_ == id_; }
-  // True if an input is on this tape: the op must then be recorded. Error: an input is on another tape that still waits for its
-  // backward; its gradient would be lost.
+  // True if an input is on this tape: the op must then be recorded. Error: an input is on another tape that still waits for its backward
+  // pass; the input's gradient would be lost.
   bool depends(const char* op, const std::vector<Arg>& inputs) const;
   void push(std::unique_ptr<Node> node, const std::vector<Arg>& inputs, std::span<Tensor> outputs);
   // The dtype that sums the gradient of t.
@@ -95,7 +96,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
   struct Slot {
     Shape shape;
     Dtype dtype;
-    Dtype sum_dtype;  // for the gradient
+    Dtype sum_dtype;  // the dtype of the gradient
     Device device;
     const Parameter* parameter = nullptr;
     bool watched = false;

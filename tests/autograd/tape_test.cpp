@@ -45,7 +45,7 @@ TEST_CASE("a wrong backward is an error that names the op and its caller") {
     CHECK(contains(message, expected));
   };
   check(message_of_backward(no_backward), "this op has no backward");
-  check(message_of_backward([](const Tensor& dy) -> Grads { return {dy}; }), "1 gradients for 2 inputs");
+  check(message_of_backward([](const Tensor& dy) -> Grads { return {dy}; }), "returned 1 gradients for 2 inputs");
   check(message_of_backward([](const Tensor&) -> Grads { return {Tensor(), Tensor()}; }), "no gradient for input 0");
   check(message_of_backward([](const Tensor& dy) -> Grads {
     return {convert(dy, Dtype::f32), Tensor()};
@@ -93,8 +93,8 @@ TEST_CASE("backward needs a fitting gradient of each output") {
   Tape tape;
   const Tensor y = add(p, p), z = multiply(p, p), dy = vector_of({1, 1});
   auto message = [&](const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) { return message_of([&] { tape.backward(ys, dys); }); };
-  CHECK(message({y, z}, {dy}) == "backward: 2 outputs, but 1 gradients of them");
-  CHECK(message({y}, {dy, dy}) == "backward: 1 outputs, but 2 gradients of them");
+  CHECK(message({y, z}, {dy}) == "backward: got 2 outputs but 1 gradients");
+  CHECK(message({y}, {dy, dy}) == "backward: got 1 outputs but 2 gradients");
   CHECK(message({y, z}, {dy, Tensor()}) == "backward: the gradient of the loss [2] is empty");
   CHECK(message({y, z}, {dy, vector_of({1})}) == "backward: the gradient f64 [1] on cpu does not fit the loss f64 [2] on cpu");
   CHECK(message({y, z}, {dy, convert(dy, Dtype::f32)}) == "backward: the gradient f32 [2] on cpu does not fit the loss f64 [2] on cpu");
@@ -134,7 +134,7 @@ TEST_CASE("print after backward is an error: the ops are freed") {
   const Parameter p{vector_of({1, 2, 3}), {}, "p"};
   Tape tape;
   tape.backward(sum(gelu(p)));
-  CHECK(message_of([&] { tape.print(stdout); }) == "print: backward has freed the ops of this tape; print it before");
+  CHECK(message_of([&] { tape.print(stdout); }) == "print: backward has freed the ops of this tape; call print before backward");
 }
 
 TEST_CASE("a parameter without a path next to one with a path is an error of backward") {
@@ -208,8 +208,8 @@ TEST_CASE("a kept tensor that a helper changes in place is noticed, both places 
       const Tensor loss = sum(x * x);
       writer.write(y);
       CHECK(message_of([&] { tape.backward(loss); }) == "backward of multiply (" __FILE__ ":" + std::to_string(line) +
-                                                            "): a tensor [3] it kept was changed at " __FILE__ ":" +
-                                                            std::to_string(writer.line) + " after the forward");
+                                                            "): the kept tensor [3] was changed at " __FILE__ ":" +
+                                                            std::to_string(writer.line) + " after the forward pass");
     }
   });
 }
@@ -252,7 +252,8 @@ namespace {
 // The message of an op about an input of a different tape.
 std::string lost(const std::string& op, int line, const std::string& input) {
   return op + " (" + __FILE__ + ":" + std::to_string(line) + "): input " + input +
-         " is recorded on another tape that still waits for its backward: its gradient would be lost here; detached() gives it up";
+         " is recorded on another tape that still waits for its backward pass, so its gradient would be lost here; use detached() to give "
+         "it up";
 }
 
 }  // namespace
@@ -267,9 +268,9 @@ TEST_CASE("a view of a recorded tensor would lose its gradient: the error says w
     for (const Tensor* t : {&x, static_cast<const Tensor*>(&y)}) {
       CHECK(message_of([&] {
         t->reshaped({3, 2});
-      }) == "reshaped: [2 3] is recorded on a tape: reshape() passes its gradient on, detached() gives it up");
+      }) == "reshaped: [2 3] is recorded on a tape; use reshape() to pass its gradient on, or detached() to give it up");
       CHECK(message_of([&] { t->rows(1, 1); }) ==
-            "rows: [2 3] is recorded on a tape: slice() passes its gradient on, detached() gives it up");
+            "rows: [2 3] is recorded on a tape; use slice() to pass its gradient on, or detached() to give it up");
       CHECK(t->detached().reshaped({3, 2}).shape() == Shape({3, 2}));
     }
     CHECK(item(y, 4) == 10);  // reading a value is not a view
