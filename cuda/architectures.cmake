@@ -1,5 +1,5 @@
-# ricci_find_gpus(VARIABLE): the architectures of this machine's GPUs, such as 90-real; empty if nvidia-smi lists none, or one that ricci or
-# nvcc does not know.
+# ricci_find_gpus(VARIABLE): the architectures of this machine's GPUs, such as 90-real; empty if nvidia-smi lists no GPU, or a GPU that
+# ricci or nvcc does not support.
 function(ricci_find_gpus result)
   set(${result} "" PARENT_SCOPE)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE seen ERROR_QUIET RESULT_VARIABLE failed)
@@ -21,8 +21,8 @@ function(ricci_find_gpus result)
 endfunction()
 
 # ricci_choose_architectures(GPUS VARIABLE): the architectures to build for if CMAKE_CUDA_ARCHITECTURES is not set. On a machine with
-# GPUs they are those of the GPUs, so each kernel is compiled once. Without a GPU they are A100 and H100, and newer ones by PTX. Tests
-# without a GPU compile for H100 only. Its machine code is checked.
+# GPUs these are the GPUs' architectures, so each kernel is compiled once. Without a GPU, these are A100 and H100, with PTX for newer GPUs.
+# Tests without a GPU compile for H100 only. Its machine code is checked.
 function(ricci_choose_architectures gpus result)
   set(architectures 80-real 90-real 90-virtual)
   if(gpus)

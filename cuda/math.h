@@ -2,12 +2,12 @@
 // Largest errors in ulp, for both types and with or without fused multiply-add:
 //   exp 1.1   log 1.0   erf 1.5   tanh 2.0   sin 1.1   cos 1.1   sigmoid 2.6
 // exp(x) is 0 if e^x is below the smallest normal number. sin and cos hold their bound for |x| <= angle_limit, 5e5
-// for float and 1e14 for double, and are NaN beyond. A NaN stays a NaN; infinities give the limits of the functions.
+// for float and 1e14 for double, and return NaN beyond. A NaN stays a NaN; infinities give the limits of the functions.
 //
-// The functions are our own. The C library and CUDA round differently, and a loop only vectorises if its functions have no branches (with
-// -fno-math-errno -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set can. Only sin and cos
-// need the fused form. Without such instructions they call the C library. The coefficients are minimax fits (Remez exchange), rounded to
-// the type.
+// The functions are our own. The C library and CUDA round differently, and a loop is vectorized only if its functions have no branches
+// (with -fno-math-errno -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set can. Only sin
+// and cos need the fused form, and call the C library without such an instruction. The coefficients are minimax fits (Remez exchange),
+// rounded to the type.
 #pragma once
 #include "cuda/math_constants.h"
 
@@ -26,12 +26,12 @@ template <Real T> HD T abs(T x) { return from_bits(to_bits(x) & ~Constants<T>::s
 template <Real T> HD T copysign(T size, T sign) { return from_bits(to_bits(abs(size)) | (to_bits(sign) & Constants<T>::sign)); }
 template <Real T> HD bool isnan(T x) { return x != x; }
 template <Real T> HD bool isfinite(T x) { return abs(x) < Constants<T>::infinity; }
-template <class T> HD T min(T a, T b) { return ((a < b) | (a != a)) ? a : b; }  // NaN if either is
+template <class T> HD T min(T a, T b) { return ((a < b) | (a != a)) ? a : b; }  // NaN if either number is NaN
 template <class T> HD T max(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
 
 namespace formula {
 
-// yes ? a : b by bits. For the plain operator g++ computes everything after it twice.
+// yes ? a : b, by bit operations. With the plain operator, g++ computes everything after it twice.
 template <Real T> HD T select(bool yes, T a, T b) {
   using Bits = typename Constants<T>::Bits;
   const Bits mask = to_bits(yes ? from_bits(~Bits{0}) : T(0));
@@ -42,7 +42,7 @@ template <Real T> HD T select(bool yes, T a, T b) {
 HD float clamp(float x, float limit) { return from_bits(min(to_bits(x), to_bits(limit))); }
 HD double clamp(double x, double limit) { return select(x < limit, x, limit); }
 
-// The nearest integer n to x * factor, in the low bits of the sum with 1.5 * 2^mantissa. Floats of that size are 1 apart.
+// The nearest integer n to x * factor: it is in the low bits of the sum with 1.5 * 2^mantissa. Floats of that size are 1 apart.
 template <class T> struct Rounded {
   T n;
   typename Constants<T>::Bits bits;
@@ -52,10 +52,10 @@ template <Real T> HD Rounded<T> round_product(T x, T factor) {
   return {sum - Constants<T>::rounder, to_bits(sum)};
 }
 
-// x = n ln 2 + r with |r| <= ln(2) / 2;  ln 2 is a sum of two numbers, and n times the first is exact.
+// x = n ln 2 + r with |r| <= ln(2) / 2; ln 2 is the sum of two numbers, and n times the first is exact.
 template <class T> struct Exponent {
   T expm1_r;
-  typename Constants<T>::Bits n;  // shifted to the exponent's bits
+  typename Constants<T>::Bits n;  // shifted to the bits of the exponent
 };
 template <Real T> HD Exponent<T> split_exponent(T x) {
   using C = Constants<T>;
@@ -70,7 +70,7 @@ template <Real T> HD T exp_normal(T x) {
   return from_bits(to_bits(1 + e.expm1_r) + e.n);
 }
 
-// x = n pi/2 + r + rest with |r| <= pi/4;  pi/2 is a sum of three numbers, and x - n half_pi_0 is exact.
+// x = n pi/2 + r + rest with |r| <= pi/4; pi/2 is the sum of three numbers, and x - n half_pi_0 is exact.
 template <class T> struct Angle {
   T r, rest;
   typename Constants<T>::Bits quadrant;
@@ -106,7 +106,7 @@ template <Real T> HD T sine(T x, int turn) {
 template <Real T> HD T exp(T x) {
   using C = Constants<T>;
   const T y = x < C::log_smallest ? T(0) : formula::exp_normal(x);
-  return x <= C::log_largest ? y : x + C::infinity;  // inf, or the NaN
+  return x <= C::log_largest ? y : x + C::infinity;  // infinity, or the NaN
 }
 
 // ln x = e ln 2 + ln(1 + f) with 1 + f in [sqrt(1/2), sqrt(2));  ln(1 + f) = f - f^2/2 + f^3 Q(f)
@@ -130,7 +130,7 @@ template <Real T> HD T erf(T x) {
   using C = Constants<T>;
   const T t = abs(x);
   const T near = t + t * C::erf_tail(t * t);
-  const T far = 1 - formula::exp_normal(C::log_erfc(formula::clamp(t, C::erf_limit)));  // erf is 1 from there
+  const T far = 1 - formula::exp_normal(C::log_erfc(formula::clamp(t, C::erf_limit)));  // erf rounds to 1 beyond the limit
   return copysign(formula::select(t >= C::erf_near, far, near), x);
 }
 
@@ -139,7 +139,7 @@ template <Real T> HD T erf(T x) {
 template <Real T> HD T tanh(T x) {
   using C = Constants<T>;
   const T t = abs(x);
-  const formula::Exponent<T> e = formula::split_exponent(2 * formula::clamp(t, C::tanh_limit));  // tanh is 1 from there
+  const formula::Exponent<T> e = formula::split_exponent(2 * formula::clamp(t, C::tanh_limit));  // tanh rounds to 1 beyond the limit
   const T power = from_bits(e.n + C::one);
   const T g = power * e.expm1_r + (power - 1);
   const bool far = t > C::tanh_near;

@@ -1,4 +1,4 @@
-// Measured speeds. A vendor's figure ignores the clock under load and the number of threads.
+// Measures speeds. A vendor's figure ignores the clock under load and the number of threads.
 #include "cuda/peaks.h"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ double best_of(int times, const auto& work) {
   return best;
 }
 
-// Multiply-adds on registers: enough sums to hide the latency of each, and few enough for the 16 registers of AVX2, including both factors.
-// With sums in memory, the measured peak would be below the speed of a product.
+// Multiply-adds in registers: enough sums to hide the latency of each operation, and few enough for the 16 registers of AVX2, including
+// both factors. With sums in memory, the measured peak would be below the speed of a product.
 template <class T, int Bytes> struct MultiplyAdd {
   static constexpr int kSums = 12, kLanes = Vectors<T, Bytes>::kLanes;
   using Vector = typename Vectors<T, Bytes>::Vector;
@@ -38,7 +38,7 @@ template <class T, int Bytes> struct MultiplyAdd {
     Vectors<T, Bytes>::load(numbers, factor);
     Vectors<T, Bytes>::load(numbers + kLanes, addend);
 #pragma GCC unroll 16
-    for (int s = 0; s < kSums; ++s) sum[s] = addend * T(s);  // all different, or the compiler computes only one of them
+    for (int s = 0; s < kSums; ++s) sum[s] = addend * T(s);  // all different, so the compiler cannot compute only one of them
     for (int64_t i = begin; i < end; ++i)
 #pragma GCC unroll 16
       for (int s = 0; s < kSums; ++s) sum[s] = sum[s] * factor + addend;

@@ -1,4 +1,4 @@
-// The highest speeds of a device, measured. The work of a step at these speeds is its least possible time.
+// The highest measured speeds of a device. At these speeds, the work of a step takes the least possible time.
 #pragma once
 #include "core/tensor.h"
 
@@ -6,10 +6,10 @@ namespace ricci {
 
 struct Peaks {
   double flops = 0;  // per second
-  double bytes = 0;  // read and written per second, of tensors that are too large for the caches
+  double bytes = 0;  // read and written per second, for tensors that are too large for the caches
 };
 
-// FLOPs: on the CPU, in f32 and f64, multiply-adds on registers, on all threads; on a GPU, and in bf16, a large square matrix product.
+// FLOPs: on the CPU, in f32 and f64, multiply-adds in registers, on all threads; on a GPU, and in bf16, a large square matrix product.
 // Bytes: y += x. The best of a few runs is returned. On cuda_emulated all sizes are tiny, and the result does not describe a GPU.
 Peaks measured_peaks(Device device, Dtype dtype);
 

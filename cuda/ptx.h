@@ -1,9 +1,9 @@
-// Instructions that C++ cannot express: tensor cores, ldmatrix, asynchronous copies, 2^x, 16-byte accesses. Kernels only use them through
-// these functions, so the emulator can check them: inline PTX for the GPU (cuda/toolkit/ptx.h; sm_80 and later), a definition in C++ for
-// the emulator (cuda/emulator/instructions/ptx.h). Layouts and rules are as in the PTX ISA, "Warp-level Matrix Instructions" and
+// Instructions that C++ cannot express: tensor cores, ldmatrix, asynchronous copies, 2^x, 16-byte accesses. Kernels use them only through
+// these functions, so the emulator can check them: the functions are inline PTX for the GPU (cuda/toolkit/ptx.h; sm_80 and later) and C++
+// code for the emulator (cuda/emulator/instructions/ptx.h). Layouts and rules are as in the PTX ISA, "Warp-level Matrix Instructions" and
 // "cp.async". Votes, shuffles and atomics have CUDA's own names on the emulator (cuda/emulator/instructions/collectives.h).
 //
-// Fragments. With g = lane / 4 and t = lane % 4, a 32-bit register holds of the matrices a [m][k], b [k][n], c [m][n]:
+// Fragments. With g = lane / 4 and t = lane % 4, a 32-bit register holds these elements of the matrices a [m][k], b [k][n], c [m][n]:
 //   mma_bf16 (m16n8k16; two elements, the lower k in the low half)
 //     a[0]: row g,     k 2t, 2t+1      b[0]: k 2t, 2t+1,  column g       c[0], c[1]: row g,     columns 2t, 2t+1
 //     a[1]: row g + 8, k 2t, 2t+1      b[1]: k 2t+8, +9,  column g       c[2], c[3]: row g + 8, columns 2t, 2t+1
@@ -27,7 +27,7 @@
 //   void cp_async_wait_all();     committed or not
 //
 // wgmma, in code for sm_90a that runs on compute capability 9.0 (has_wgmma); in other code these functions are a trap. A warpgroup is four
-// warps, from a multiple of four on; they execute these functions together. Each product d [64][n] += a [64][16] b [16][n] runs in the
+// warps, beginning at a multiple of four; they execute these functions together. Each product d [64][n] += a [64][16] b [16][n] runs in the
 // background until wgmma_wait. Warp w of the four holds rows 16 w .. 16 w + 15 of a and d, in the layout of mma_bf16: d[i] has the columns
 // 8 i .. 8 i + 7. b is in shared memory; the tensor cores read it through the asynchronous proxy.
 //   Descriptor descriptor(const void* shared, int leading, int stride);
@@ -56,10 +56,10 @@ namespace ricci::ptx {
 
 struct Descriptor {
   uint64_t bits;
-  // Only the lower half, the address, changes.
+  // Only the lower half, with the address, changes.
   HD Descriptor after(int bytes) const { return {bits >> 32 << 32 | (static_cast<uint32_t>(bits) + static_cast<uint32_t>(bytes >> 4))}; }
 };
-// PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions"; the address is within shared memory.
+// See the PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". The address is relative to shared memory.
 HD Descriptor descriptor_of(uint32_t address, int leading, int stride) {
   const auto field = [](uint32_t bytes) { return uint64_t{(bytes & 0x3ffffu) >> 4}; };
   constexpr uint64_t kSwizzleOf128Bytes = uint64_t{1} << 62;

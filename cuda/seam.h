@@ -1,5 +1,5 @@
 // The seam between the two builds of a kernel file (*.cu).
-//   g++   compiles the full file: the public functions, the CPU code, the backward formulas and, against the emulator's
+//   g++   compiles the full file: the public functions, the CPU code, the backward formulas and, with the emulator's
 //         vocabulary, every kernel for cuda_emulated.
 //   nvcc  compiles the same file for its kernels only. HOST turns the public functions into templates without an instance,
 //         so nvcc skips them. CUDA_KERNEL instantiates the launchers that the g++ build calls. A kernel without a
@@ -13,12 +13,12 @@
 
 #define HOST template <class HostBuildOnly = void>
 #define SHARED(type, name, ...) __shared__ type name __VA_ARGS__
-// For a loop over an array in registers. An index that is not a constant moves such an array to memory. UNROLL(8) unrolls the loop eight
-// times; UNROLL(1) keeps it a loop.
+// Used for a loop over an array in registers. An index that is not a constant would move the array to memory. UNROLL(8) unrolls the loop
+// eight times; UNROLL(1) keeps the loop.
 #define RICCI_PRAGMA(text) _Pragma(#text)
 #define UNROLL(times) RICCI_PRAGMA(unroll times)
 
-// The Grid::dynamic_shared_bytes of the launch. They begin at a multiple of 1,024, as descriptors of wgmma require (cuda/ptx.h).
+// The Grid::dynamic_shared_bytes of the launch. The address is a multiple of 1,024, as descriptors of wgmma require (cuda/ptx.h).
 template <class T> __device__ inline T* dynamic_shared() {
   extern __shared__ __align__(1024) unsigned char of_launch[];
   return reinterpret_cast<T*>(of_launch);

@@ -1,5 +1,5 @@
-// The recorder of RICCI_TRACE. Its peaks are measured by running ops. So the table is printed after the last op but before libraries and
-// the emulator are torn down.
+// The recorder of RICCI_TRACE. Its peaks are measured by running ops, so the table is printed after the last op but before libraries and
+// the emulator end.
 #include "cuda/trace.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Recorder {
   std::map<std::string, Work> lines = {};
   double last = seconds_now(), flops = 0;
   Device device = Device::cpu;  // the GPU that ops ran on, if any did
-  Dtype dtype = Dtype::f32;     // the last product's
+  Dtype dtype = Dtype::f32;     // the dtype of the last product
 
   void restart() {
     lines.clear();
@@ -65,14 +65,14 @@ struct Recorder {
   }
 };
 
-Recorder* active = nullptr;  // while a Counter exists
+Recorder* active = nullptr;  // not null while a Counter exists
 
 Recorder& of_program() {
   static Recorder& one = *new Recorder;  // outlives the table at the end
   return one;
 }
 
-// Prints once, at the end of a thread or of libraries.
+// Prints the table once, at the end of a thread or of libraries.
 void print_at_end() {
   static bool printed = false;
   if (std::exchange(printed, true)) return;
@@ -83,10 +83,10 @@ void print_at_end() {
   }
 }
 
-// The library loaded last ends first, so the table is printed before libraries loaded for ops end, including a GPU's.
+// The library loaded last ends first, so the table is printed before the libraries that were loaded for ops end, including a GPU's.
 void print_before_end_of_libraries() { std::atexit(print_at_end); }
 
-// A thread's first object ends last, but before any library. So the table is printed while this thread's emulator blocks still exist. They
+// A thread's first object ends last, but before any library, so the table is printed while this thread's emulator blocks still exist. They
 // run the ops that measure the peaks.
 void print_before_end_of_device() {
   static thread_local const struct AtEnd {
@@ -97,7 +97,7 @@ void print_before_end_of_device() {
 
 Recorder& recorder() {
   if (active) return *active;
-  thread_count();  // made before the table, so they are destroyed after it
+  thread_count();  // made before the table, so these objects are destroyed after it
   cpu_isa();
   static const bool first = (print_before_end_of_libraries(), true);
   static_cast<void>(first);
@@ -122,7 +122,7 @@ const std::map<std::string, Work>& Counter::work() const { return active->lines;
 
 void end_of(const char* op, const char* part, Device device, int64_t bytes) {
   Recorder& r = recorder();
-  if (is_dry_run() && !active) {  // the plan of a program is not part of its work
+  if (is_dry_run() && !active) {  // planning a program is not part of its work
     r.flops = 0;
     return;
   }

@@ -1,4 +1,5 @@
-// Devices, and the few functions that need no kernel. A GPU is looked for on first use, so a CPU program does not wait for a driver.
+// Devices, and the few functions that need no kernel. The program looks for a GPU on first use, so a CPU program does not wait for a
+// driver.
 #include "cuda/device/device.h"
 
 #include <algorithm>
@@ -40,7 +41,7 @@ const Cuda& cuda() {
   return c;
 }
 
-// Registered before main(). The first tensor of a program can be on the emulated device.
+// Registered before main(): the first tensor of a program can be on the emulated device.
 [[maybe_unused]] const bool emulator_registered = (set_allocator(Device::cuda_emulated, &emulated_memory()), true);
 
 void not_recorded(const char* what) {
@@ -103,7 +104,7 @@ void synchronize(Device device) {
   device_memory(device).synchronize();
 }
 
-// Within the memory of the CPU, by all threads. One thread does not reach its bandwidth.
+// Copies within the CPU's memory, on all threads. One thread does not reach the memory bandwidth.
 static void copy_here(char* target, const char* source, int64_t bytes) {
   constexpr int64_t grain = int64_t{1} << 20;
   parallel_for(

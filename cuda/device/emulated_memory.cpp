@@ -5,7 +5,7 @@
 namespace ricci {
 namespace {
 
-// The memory of cuda_emulated. Copies from and to the CPU wait for all work; all other work can be queued, as on a GPU.
+// The memory of cuda_emulated. Copies from and to the CPU wait for all earlier work; all other work can be queued, as on a GPU.
 class EmulatedMemory final : public DeviceMemory {
  public:
   void* allocate(int64_t bytes) override {

@@ -1,4 +1,4 @@
-// The texts of gpu_errors.h. Values of cudaError_t are written out. This file is also built without the toolkit's header.
+// Formats the messages of gpu_errors.h. Values of cudaError_t are written out: this file is also built without the toolkit's header.
 #include "cuda/device/gpu_errors.h"
 
 #include <algorithm>
@@ -9,7 +9,6 @@
 namespace ricci {
 namespace {
 
-// Values of cudaError_t, part of the driver's interface.
 enum : int {
   kInsufficientDriver = 35,
   kNoDevice = 100,
@@ -22,7 +21,7 @@ bool left_by_a_kernel(int error) { return error == 700 || error == 702 || error 
 
 std::string version(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
 
-// "80-real 90-virtual" as "sm_80 compute_90"; without a suffix it is both.
+// Shows "80-real 90-virtual" as "sm_80, compute_90". A word without a suffix means both.
 std::string shown(std::string_view architectures) {
   std::string text;
   while (!architectures.empty()) {
@@ -60,7 +59,7 @@ bool has_code_for(std::string_view architectures, int major, int minor) {
 
 bool can_use_wgmma(std::string_view architectures, int major, int minor) {
   const bool for_90a = has_code_for(architectures, major, minor) && architectures.find("90a") != std::string_view::npos;
-  const std::string words = " " + std::string(architectures) + " ";  // not next to code for 90; the driver can use that
+  const std::string words = " " + std::string(architectures) + " ";  // not with code for 90 as well: the driver could use that
   return for_90a && major == 9 && minor == 0 && words.find(" 90 ") == std::string::npos && words.find(" 90-real ") == std::string::npos;
 }
 

@@ -1,5 +1,5 @@
-// Recording needs memory at fixed addresses. measure() runs the work and repeats its allocations on an OffsetHeap. record() serves them
-// from one block at these offsets.
+// Recording needs memory at fixed addresses. measure() runs the work and repeats its allocations on an OffsetHeap. record() then serves the
+// same allocations from one block, at these offsets.
 #include "cuda/device/graph.h"
 
 #include <algorithm>
@@ -23,23 +23,23 @@ struct Block {
   char* data;
   int64_t bytes;
   OffsetHeap heap = {};
-  bool owned = true;  // the graph still exists
+  bool owned = true;  // true while the graph exists
 
   bool contains(const void* p) const { return p >= data && p < data + bytes; }
 };
 
-// The work between begin and end of measure() or record().
+// The work between the begin and the end of measure() or record().
 struct Session {
   Device device;
   Block* block;  // null while measuring
   OffsetHeap* plan = nullptr;
-  std::map<void*, int64_t> offset = {};                  // the offsets of tensors allocated since
+  std::map<void*, int64_t> offset = {};                  // the offsets of tensors allocated since the begin
   std::vector<std::pair<void*, int64_t>> released = {};  // older memory, freed after the recording
 };
 
 thread_local Session* session = nullptr;
 
-// A device's allocator from its first graph on. It passes all other requests to the allocator before it.
+// A device's allocator from its first graph on. It passes requests outside of graphs to the previous allocator.
 class GraphMemory final : public Allocator {
  public:
   explicit GraphMemory(Device device) : device_(device), base_(allocator_of(device)) { set_allocator(device, this); }
@@ -87,7 +87,7 @@ class GraphMemory final : public Allocator {
     const int64_t offset = block.heap.allocate(bytes);
     if (block.heap.extent() <= block.bytes) return block.data + offset;
     block.heap.release(offset);
-    fail("graph: the work asks for more memory than the {} bytes it was measured with", {block.bytes});
+    fail("graph: the work needs more memory than the {} bytes that were measured", {block.bytes});
   }
   bool release_in_block(void* data) {
     const std::lock_guard locked(lock_);
@@ -109,7 +109,7 @@ class GraphMemory final : public Allocator {
 
   Device device_;
   Allocator& base_;
-  std::mutex lock_;  // for the blocks
+  std::mutex lock_;  // guards the blocks
   std::vector<std::unique_ptr<Block>> blocks_;
 };
 

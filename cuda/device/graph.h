@@ -1,14 +1,14 @@
 // A CUDA graph: launches are recorded once and then put on the stream in one call. Launching many short kernels one by one takes longer
-// than they run.
+// than running them.
 //   Graph graph(device);
 //   graph.measure(work);       runs the work and counts the memory that it asks for
 //   graph.record(work);        records its launches without running them
-//   graph.launch();            runs them, as often as you like
-// A launch repeats every address and every number that a kernel was given, so the work must do the same each time. Make its inputs before,
-// and overwrite them between launches. Tensors made by record() are in one block that the graph owns, at offsets found by measure(). They
-// hold the values of the last launch, and nothing else gets that memory. Stream-ordered allocations are not recorded. Their memory would
-// belong to the graph's launches, and tensors that outlive a launch would be freed twice. Run the work once before measure(), to load and
-// allocate all that is made on first use.
+//   graph.launch();            runs them, any number of times
+// A launch repeats every address and every number that a kernel was given, so the work must do the same each time. Make its inputs before
+// measure(), and overwrite them between launches. Tensors made by record() are in one block that the graph owns, at offsets found by
+// measure(). They hold the values of the last launch, and nothing else gets that memory. Stream-ordered allocations are not recorded. They
+// would belong to the graph's launches, and tensors that outlive a launch would be freed twice. Run the work once before measure(), to load
+// and allocate everything that is made on first use.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -19,8 +19,8 @@
 
 namespace ricci {
 
-// Offsets of tensors in one block of memory. Tensors that are made and freed in the same order again get the same offsets. These are only
-// numbers. The block itself belongs to the caller.
+// Offsets of tensors in one block of memory. Tensors that are made and freed in the same order again get the same offsets. Offsets are only
+// numbers; the block itself belongs to the caller.
 class OffsetHeap {
  public:
   static constexpr int64_t kAlign = 512;  // bytes, as for cudaMalloc
@@ -39,19 +39,19 @@ class OffsetHeap {
 
 class Graph {
  public:
-  explicit Graph(Device device);  // error: the cpu has no graphs, device not available
+  explicit Graph(Device device);  // errors: the cpu has no graphs, the device is not available
   ~Graph();                       // its block is freed with the last tensor in it
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   void measure(const std::function<void()>& work);
-  // Errors: nothing was measured, the graph is already recorded, the work reads or writes on the CPU, it asks for more memory than
-  // measured. After an error nothing is recorded.
+  // Errors: nothing was measured, the graph is already recorded, the work reads or writes on the CPU, it needs more memory than was
+  // measured. After an error, nothing is recorded.
   void record(const std::function<void()>& work);
-  // On the current stream. Error: nothing is recorded.
+  // Launches on the current stream. Error: nothing is recorded.
   void launch() const;
 
-  int64_t bytes() const { return plan_.extent(); }  // the size of the block
+  int64_t bytes() const { return plan_.extent(); }
 
  private:
   Device device_;

@@ -1,6 +1,6 @@
-// One thread block, run by one CPU thread. Each CUDA thread is a fiber: a stack and a few saved registers (fiber.h). A fiber runs until its
+// Runs one thread block on one CPU thread. Each CUDA thread is a fiber: a stack and a few saved registers (fiber.h). A fiber runs until its
 // CUDA thread has to wait, for example at __syncthreads, and then switches to another fiber. A block needs up to 1,024 threads, and the
-// operating system would run its threads in a different order each time. The scheduler is the fiber that started the block.
+// operating system would run OS threads in a different order each time. The scheduler is the fiber that started the block.
 //
 //   scheduler
 //      |  resume
@@ -11,8 +11,8 @@
 //                                                    v
 //                                              release_barrier
 //
-// So a kernel computes the same in every run, and the scheduler knows why each thread waits. If no thread is ready and none ever will be, a
-// GPU hangs silently. Here the launch ends with one line:
+// So a kernel computes the same result in every run, and the scheduler knows why each thread waits. If no thread is ready and none ever
+// will be, a GPU hangs silently. Here, the launch ends with a one-line error:
 //   scale: block 0: deadlock, no thread of the block can continue: threads 0-15 at __shfl_xor_sync scale.cu:7 with mask 0xffffffff; threads
 //   16-63 at __syncthreads scale.cu:9 (launched at scale.cu:20)
 #include "cuda/emulator/block.h"
@@ -64,7 +64,7 @@ bool Block::run_ready_warps() {
   return ran;
 }
 
-// A thread in a loop with __nanosleep looks again. Another thread may have written meanwhile.
+// Lets threads that loop with __nanosleep look again. Another thread may have written meanwhile.
 bool Block::wake_pollers() {
   bool any = false;
   for (unsigned w = 0; w < n_warps_; ++w) {
@@ -75,7 +75,7 @@ bool Block::wake_pollers() {
   return any;
 }
 
-// "threads 0-63 at __syncthreads kernel.cu:12; threads 64-127 returned"
+// Describes all threads: "threads 0-63 at __syncthreads kernel.cu:12; threads 64-127 returned".
 std::string Block::state() const {
   std::map<std::string, std::vector<unsigned>> groups;
   for (unsigned i = 0; i < n_threads_; ++i) groups[thread_state(i)].push_back(i);
@@ -87,7 +87,7 @@ std::string Block::state() const {
 
 // ---- Switches between the fibers
 
-// The scheduler runs this thread. Returns when a fiber switches back to the scheduler.
+// Called by the scheduler: runs this thread. Returns when a fiber switches back to the scheduler.
 void Block::resume(Warp& warp, unsigned lane) {
   enter(warp, lane);
   Fiber::switch_to(scheduler_, *thread().fiber);
@@ -103,7 +103,7 @@ void Block::enter(Warp& warp, unsigned lane) {
   threadIdx = t.index;
 }
 
-// The running thread has to wait. Another ready thread of its warp runs, or the scheduler. Returns when this thread is resumed.
+// Called when the running thread has to wait. Another ready thread of its warp runs, or the scheduler. Returns when this thread is resumed.
 void Block::yield() {
   if (watched_) look_at_watched_byte();
   Fiber& from = *thread().fiber;
@@ -116,7 +116,7 @@ void Block::yield() {
   if (unwinding_) throw Abandon{};
 }
 
-// The ready lane that runs next. A missing barrier shows as a result that differs between the three orders.
+// Picks the ready lane that runs next. A missing barrier shows as a result that differs between the three orders.
 unsigned Block::pick(const Warp& warp) {
   if (options_.order == Options::Order::forward) return static_cast<unsigned>(std::countr_zero(warp.ready));
   if (options_.order == Options::Order::reverse) return kLanes - 1 - static_cast<unsigned>(std::countl_zero(warp.ready));
@@ -134,7 +134,7 @@ uint64_t Block::next_random() {
 
 // ---- The barrier
 
-// __syncthreads of the running thread at this line. For ThreadSanitizer (Quiet and the tags), only a barrier orders two threads.
+// Executes __syncthreads of the running thread at this line. For ThreadSanitizer (Quiet and the tags), only a barrier orders two threads.
 void Block::barrier(Loc loc) {
   Quiet quiet;
   Thread& t = thread();

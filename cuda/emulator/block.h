@@ -1,4 +1,4 @@
-// One thread block, with its threads as fibers of one OS thread (explained in block.cpp).
+// One thread block. Its threads are fibers of one OS thread (see block.cpp).
 #pragma once
 #include <array>
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace emu {
 
-// Tags of ThreadSanitizer for barriers. Two take turns. A thread that is already at the next barrier must not order anything yet.
+// Tags of ThreadSanitizer for barriers. Two tags take turns. A thread that is already at the next barrier must not order anything yet.
 struct OrderTags {
   char barrier[2];
   char warp[kMaxThreads / kLanes][2];
@@ -29,24 +29,24 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  // Between begin_launch and end_launch this OS thread's device functions belong to this object.
+  // Between begin_launch and end_launch, this OS thread's device functions act on this object.
   void begin_launch(const Launch& launch, void (*body)(const void*), const void* kernel);
-  bool run(uint3 index, uint64_t seed);  // returns false if it failed, see `error`
+  bool run(uint3 index, uint64_t seed);  // returns false if the block failed, see `error`
   void end_launch();
   std::exception_ptr error;
 
-  // Between the two calls, finds the first thread that changes that byte. Returns its name, or an empty text.
+  // Between these two calls, looks for the first thread that changes the byte. stop_watching() returns its name, or an empty text.
   void watch(const unsigned char* byte);
   std::string stop_watching();
   bool found_writer() const { return !writer_.empty(); }
 
-  // Called by the running CUDA thread.
+  // These are called by the running CUDA thread.
   void barrier(Loc loc);
   void collective(const char* name, unsigned mask, void* payload, Resolve resolve, Loc loc, bool aligned = false);
   void warp_barrier(unsigned mask, Loc loc);
   void poll();
-  [[noreturn]] void fail(const std::string& what) const;         // adds the kernel and the block
-  [[noreturn]] void fail_thread(const std::string& what) const;  // and the running thread
+  [[noreturn]] void fail(const std::string& what) const;         // adds the kernel and the block to the message
+  [[noreturn]] void fail_thread(const std::string& what) const;  // adds the running thread as well
 
   unsigned lane() const { return lane_; }
   unsigned warp() const { return warp_->index; }
@@ -58,7 +58,7 @@ class Block {
   void fence_proxy_async() { proxy_.fence(warp_->index * kLanes + lane_, live_, shared_); }
   void copies_arrived() { proxy_.written(warp_->index * kLanes + lane_); }
   void* landing() { return thread().landing; }
-  bool in_device_memory(const void* p, size_t bytes);  // all bytes in one allocation
+  bool in_device_memory(const void* p, size_t bytes);  // true if all bytes are in one allocation
   const Launch& launch() const { return *launch_; }
   std::string running_thread() const;  // "thread 3 of block 7"
 
@@ -114,8 +114,8 @@ class Block {
   Stacks stacks_;
   std::array<Warp, kMaxThreads / kLanes> warps_;
   std::unique_ptr<Thread[]> threads_;
-  unsigned live_ = 0, arrived_ = 0;  // threads that have not returned; that wait at the barrier
-  Loc barrier_at_{};                 // source line of the first thread
+  unsigned live_ = 0, arrived_ = 0;  // number of threads that have not returned; that wait at the barrier
+  Loc barrier_at_{};                 // source line of the first thread there
   bool barriers_differ_ = false;
   bool unwinding_ = false;
   uint64_t steps_ = 0;  // barriers, collectives and returns, but not polls

@@ -1,4 +1,4 @@
-// A switch between fibers in assembly. The portable ucontext also saves the signal mask, with a system call, and is about 20 times slower.
+// Switches between fibers in assembly. The portable ucontext also saves the signal mask, with a system call, and is about 20 times slower.
 #include "cuda/emulator/fiber.h"
 
 #include <sys/mman.h>
@@ -15,8 +15,8 @@
 #endif
 
 #ifndef RICCI_EMULATOR_UCONTEXT
-// Saves the registers that a function must preserve on the old stack, and restores them from the new one. In a new fiber, `first_frame`
-// puts zeros there, and its first function as the return address.
+// Saves the registers that a function must preserve on the old stack, and restores them from the new one. For a new fiber, `first_frame`
+// stores zeros as its registers and its first function as the return address.
 asm(R"(
   .text
   .globl ricci_emulator_switch
@@ -39,7 +39,7 @@ ricci_emulator_switch:
   ret
   .size ricci_emulator_switch, .-ricci_emulator_switch
 )");
-constexpr size_t kSavedWords = 8, kReturnWord = 6;  // above it a null return address; it also aligns the stack like a call
+constexpr size_t kSavedWords = 8, kReturnWord = 6;  // above it, a null return address also aligns the stack like a call
 
 static void* first_frame(uintptr_t end_of_stack, void (*entry)()) {
   void** top = reinterpret_cast<void**>(end_of_stack & ~uintptr_t{15}) - kSavedWords;
@@ -142,7 +142,7 @@ void Stacks::map() {
   for (size_t i = kStacksPerMap; i-- > 0;) {
     char* guard = first + i * kEach;
     mprotect(guard, kPage, PROT_NONE);
-    // Stacks that end at the same offset of a page would compete for the same few cache lines, so their offsets differ.
+    // Stacks that end at the same offset in a page would compete for the same few cache lines, so their offsets differ.
     free_.push_back({guard + kPage, kStackBytes, i % 16 * 256});
   }
 }

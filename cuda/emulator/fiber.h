@@ -1,6 +1,7 @@
-// Fibers: stacks that one OS thread switches between. On x86-64 a switch is 15 instructions. Elsewhere, or with -DRICCI_EMULATOR_UCONTEXT,
-// it uses ucontext (about 20 times slower, the same results). The sanitizers are informed of every switch. For ThreadSanitizer each fiber
-// is a thread. A switch orders nothing; only barriers and fences do, so it sees races between CUDA threads.
+// Fibers: stacks that one OS thread switches between. On x86-64 a switch takes 15 instructions. Elsewhere, or with
+// -DRICCI_EMULATOR_UCONTEXT, it uses ucontext (about 20 times slower, with the same results). The sanitizers are informed of every switch.
+// For ThreadSanitizer, each fiber is a thread. A switch orders nothing; only barriers and fences do, so ThreadSanitizer sees races between
+// CUDA threads.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -15,7 +16,7 @@
 #ifdef __SANITIZE_THREAD__
 #define RICCI_TSAN 1
 #include <sanitizer/tsan_interface.h>
-extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);  // despite the name: reads and writes
+extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);  // despite the name, it ignores reads and writes
 extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
 #else
 #define RICCI_TSAN 0
@@ -67,7 +68,7 @@ class Fiber {
 #ifdef RICCI_EMULATOR_UCONTEXT
   ucontext_t context_;
 #else
-  void* stack_pointer_ = nullptr;  // first, in one cache line with the members of the CUDA thread that a switch reads
+  void* stack_pointer_ = nullptr;  // the first member, to share a cache line with the members of the CUDA thread that a switch reads
 #endif
 
  public:
@@ -90,12 +91,12 @@ class Fiber {
 
  private:
   static void change(Fiber& current, Fiber& next);
-  [[maybe_unused]] void* fake_stack_ = nullptr;  // AddressSanitizer's
-  [[maybe_unused]] void* thread_ = nullptr;      // ThreadSanitizer's
+  [[maybe_unused]] void* fake_stack_ = nullptr;  // for AddressSanitizer
+  [[maybe_unused]] void* thread_ = nullptr;      // for ThreadSanitizer
   [[maybe_unused]] bool own_thread_ = false;
 };
 
-// Stacks of one OS thread, kept from launch to launch. Below each is a page without access: an overflow is a fault.
+// The stacks of one OS thread, kept from launch to launch. Below each stack is a page without access, so an overflow is a fault.
 class Stacks {
  public:
   Stacks() = default;

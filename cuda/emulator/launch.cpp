@@ -1,5 +1,5 @@
-// Launches: options, checks, and the distribution of the blocks over OS threads. Blocks can differ in time, so a worker takes its next
-// block when it has finished one.
+// Launches: options, checks, and the distribution of the blocks over OS threads. Blocks can take different times, so a worker takes its
+// next block when it has finished one.
 #include "cuda/emulator/launch.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ void Block::start(uint64_t seed) {
   arrived_ = 0;
   turn_ = (turn_ + 1) % kFibersPerThread;
   if (RICCI_TSAN) {
-    tags_.reset();  // the barriers of one block order nothing in the next
+    tags_.reset();  // the barriers of one block order nothing in the next block
     tags_ = std::make_unique<OrderTags>();
     for (unsigned i = 0; i < n_threads_; ++i) threads_[i].barriers = threads_[i].warp_barriers = 0;
   }
@@ -124,7 +124,8 @@ Environment& environment() {
   return read;
 }
 
-// The order of the running blocks, all or only the first and the last. `step` and their count have no common factor, so each comes once.
+// The order of the running blocks, all or only the first and the last. `step` and the number of blocks have no common factor, so each block
+// comes once.
 struct BlockOrder {
   uint64_t blocks, count, start = 0, step = 1;
 
@@ -178,7 +179,7 @@ void run_blocks(Block& block, Work& work) {
   block.end_launch();
 }
 
-// Blocks with their fibers and stacks, kept by the launching OS thread. Making them takes longer than a small kernel.
+// Block i of the launching OS thread, with its fibers and stacks. Making a block takes longer than a small kernel.
 Block& kept_block(size_t i) {
   static thread_local std::vector<std::unique_ptr<Block>> blocks;
   while (blocks.size() <= i) blocks.push_back(std::make_unique<Block>());
@@ -213,7 +214,7 @@ void run_on_workers(Work& work, size_t workers) {
   run_blocks(kept_block(0), work);
 }
 
-// Runs all blocks again to find the writer of that byte. Returns an empty text if none wrote it this time.
+// Runs all blocks again to find the thread that writes the byte. Returns an empty text if no thread wrote it this time.
 std::string find_writer(const Work& first, const unsigned char* byte) {
   Block& block = kept_block(0);
   Work again{first.launch, first.body, first.kernel, first.order};

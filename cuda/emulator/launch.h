@@ -1,4 +1,4 @@
-// The checks of a launch, before it is queued or runs.
+// Checks a launch before it is queued or runs.
 #pragma once
 #include <cstddef>
 
@@ -6,7 +6,7 @@
 
 namespace emu {
 
-void check_launch(const Launch& launch);                                       // sizes
+void check_launch(const Launch& launch);                                       // checks the sizes
 void check_arguments(const Launch& launch, const void* kernel, size_t bytes);  // refuses pointers to CPU memory
 
 }  // namespace emu

@@ -17,7 +17,7 @@ namespace emu {
 namespace {
 
 struct Queue {
-  std::recursive_mutex mutex;  // held while work runs; recursive for work that queues and waits
+  std::recursive_mutex mutex;  // held while work runs; recursive, since work can queue and wait
   std::deque<std::function<void()>> work;
   std::vector<Retired> retired;
   std::exception_ptr error;

@@ -1,4 +1,4 @@
-// The work of the device, in order. It runs immediately, or with Options::lazy when something waits for it. A program that forgets a wait
+// The work of the device, in order. It runs immediately, or, with Options::lazy, when something waits for it. A program that forgets a wait
 // then finds the old values. An error in queued work appears at the wait; the work after it still runs.
 #pragma once
 #include <functional>
@@ -14,7 +14,7 @@ using Recorded = std::vector<std::function<void()>>;
 void begin_recording();
 Recorded end_recording();
 
-// emu::release in the order of the work. Until the queue is empty, a read of the memory gives NaN, and a write is an error.
+// Like emu::release, but in the order of the work. Until the queue is empty, a read of the memory gives NaN, and a write is an error.
 void release_in_order(void* device);
 
 }  // namespace emu

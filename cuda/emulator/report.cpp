@@ -1,11 +1,11 @@
-// The one-line message about a block that failed: the kernel, the block, and the source line of each waiting thread. The path of such a
-// message, if a thread returns while others wait at a barrier:
+// Makes the one-line message about a block that failed: the kernel, the block, and the source line of each waiting thread. The path to such
+// a message, if a thread returns while others wait at a barrier:
 //   thread.cpp                    run_thread          the thread has left the kernel's function; calls thread_returned
 //   instructions/collectives.cpp  thread_returned     calls check_nobody_waits
 //   report.cpp                    check_nobody_waits  arrived_ > 0: throws an Error with state(), the list of all threads
-// A barrier knows its line from its declaration, `inline void __syncthreads(Loc loc = {})` (instructions/collectives.h). Loc (emulator.h)
-// is by default __builtin_FILE() and __builtin_LINE(), and the compiler evaluates a default argument at the call: this is the kernel's
-// line. Block::barrier stores it, and thread_state prints it.
+// A barrier gets its line through its declaration, `inline void __syncthreads(Loc loc = {})` (instructions/collectives.h). Loc (emulator.h)
+// is by default __builtin_FILE() and __builtin_LINE(), and the compiler evaluates a default argument at the call, so this is the kernel's
+// line. Block::barrier stores it, and thread_state shows it.
 #include "cuda/emulator/report.h"
 
 #include <bit>
@@ -27,7 +27,6 @@ std::string hex(unsigned mask) {
 
 }  // namespace
 
-// "0-31, 40, 42" of ascending numbers, at most six ranges.
 std::string ranges(const std::vector<unsigned>& numbers) {
   std::string text;
   unsigned shown = 0;
@@ -98,7 +97,7 @@ void Block::finish(uint64_t seed) {
       {prefix(), who.empty() ? block_name() : who, damage.variable, damage.bytes, damage.position, launched_at()}));
 }
 
-// ---- The thread that wrote out of bounds, found by a second run of the block. It can differ: the first run has changed the data.
+// ---- The thread that wrote out of bounds, found by a second run of the block. The result can differ: the first run has changed the data.
 
 // Runs the block again and looks at the byte of shared memory whenever a thread stops.
 std::string Block::find_writer(const SharedMemory::Damage& damage, uint64_t seed) {
@@ -106,7 +105,7 @@ std::string Block::find_writer(const SharedMemory::Damage& damage, uint64_t seed
   watch(shared_.repaired(damage));
   try {
     schedule();
-  } catch (const ricci::Error&) {  // the first run found a mistake already
+  } catch (const ricci::Error&) {  // the first run already found a mistake
   }
   unwind();
   error = nullptr;

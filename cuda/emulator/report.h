@@ -1,4 +1,4 @@
-// Source lines and threads as words, for the errors of the emulator.
+// Shows source lines and threads as text, for the emulator's errors.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@ namespace emu {
 
 std::string describe(Loc loc);
 bool same_place(Loc a, Loc b);
-std::string ranges(const std::vector<unsigned>& numbers);  // "0-31, 40, 42" of ascending numbers, at most six ranges
+std::string ranges(const std::vector<unsigned>& numbers);  // ascending numbers as "0-31, 40, 42", at most six ranges
 std::string position(uint3 index, dim3 size);              // "7", or "(7, 0, 1)" in more than one dimension
 
 }  // namespace emu

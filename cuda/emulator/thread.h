@@ -9,19 +9,19 @@ namespace emu {
 
 inline constexpr unsigned kMaxThreads = 1024, kLanes = 32;
 
-// For ThreadSanitizer a fiber is a thread, and a thread cannot race with itself, so adjacent blocks use different fibers. A shared stack
-// would look like a race, so each fiber keeps its own.
+// For ThreadSanitizer, a fiber is a thread, and a thread cannot race with itself, so successive blocks use different fibers. A shared stack
+// would look like a race, so each fiber keeps its own stack.
 inline constexpr unsigned kFibersPerThread = RICCI_TSAN ? 2 : 1;
 
 struct alignas(64) Thread {
   uint3 index{};
   unsigned barriers = 0, warp_barriers = 0;
-  Loc barrier{};           // its last barrier
-  Fiber* fiber = nullptr;  // null before the first and after the last instruction
+  Loc barrier{};           // source line of its last barrier
+  Fiber* fiber = nullptr;  // null before the thread's first and after its last instruction
   Fiber fibers[kFibersPerThread];
   AsyncCopies copies;
   AsyncProducts products;
-  void* landing = nullptr;  // sparse.h
+  void* landing = nullptr;  // see memory/sparse.h
 };
 
 // A lane that has arrived at a collective.

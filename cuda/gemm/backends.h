@@ -1,15 +1,15 @@
-// The implementations that gemm() chooses from. Each computes the full product. Extents are at least 1, but k can be 0. No layout of the
-// work is fast for all shapes. With one row, for example, packing b takes longer than the product.
+// The implementations that gemm() chooses from. Each computes the full product. Extents are at least 1, but k can be 0. No implementation
+// is fast for all shapes. With one row, for example, packing b takes longer than the product.
 #pragma once
 #include "cuda/gemm/gemm.h"
 
 namespace ricci {
 
-// CPU, any strides, every dtype: packed blocks, and a tile of c in registers. The bits are the same for any division into tasks.
+// For the CPU, any strides and every dtype: packed blocks, and a tile of c in registers. The bits are the same for any division into tasks.
 void gemm_blocked(const Gemm& g);
 
-// CPU, at most 12 rows of a (bf16: 1): reads b without packing. Returns false and does nothing for more rows, or if the terms of b's
-// columns are not contiguous.
+// For the CPU and at most 12 rows of a (bf16: 1): reads b without packing. Returns false and does nothing for more rows, or if the terms of
+// b's columns are not contiguous.
 bool gemm_few_rows(const Gemm& g);
 
 // One matrix of a batch.
@@ -22,12 +22,12 @@ inline Gemm matrix_of(Gemm g, int64_t i) {
   return g;
 }
 
-// cuda and cuda_emulated, any strides, every dtype: tiles in shared memory.
+// For cuda and cuda_emulated, any strides and every dtype: tiles in shared memory.
 void gemm_tiled(const Gemm& g);
 
-// cuda by cuBLASLt, loaded on first use; with the row sums. Returns false and does nothing with RICCI_WITHOUT_CUBLAS=1, or if the library
-// has no algorithm for this product (reported once on stderr). Errors: the library cannot be loaded (cuda/gemm/load_cublas.h), a call fails
-// (with the product). Only in builds with the toolkit.
+// For cuda, by cuBLASLt, loaded on first use; also computes the row sums. Returns false and does nothing with RICCI_WITHOUT_CUBLAS=1, or if
+// the library has no algorithm for this product (reported once on stderr). Errors: the library cannot be loaded (cuda/gemm/load_cublas.h),
+// a call fails (the message contains the product). Exists only in builds with the toolkit.
 bool gemm_cublas(const Gemm& g);
 
 }  // namespace ricci

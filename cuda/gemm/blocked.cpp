@@ -1,4 +1,4 @@
-// The blocked product for each instruction set, with the tile that fills its registers.
+// Compiles the blocked product for each instruction set, with the tile that fills its registers.
 #include "cuda/gemm/blocked.h"
 
 #include "core/cpu/isa.h"
@@ -15,8 +15,9 @@ template <int Rows, int Bytes, int64_t Piece, int64_t Ways> struct Registers {
   template <class Body> static void run(const Body& body) { run_with_vectors<Bytes>(body, 0, 1); }
 };
 
-// With 16 columns, 256 terms of a panel fill half of a first cache of 32 KB and leave 4 of its 8 ways to a. With 32 columns, all 512 terms
-// in one part are fastest, and rows of a are never packed, measured on an Intel Xeon of model 207 with 48 KB in 12 ways (2026-11-28).
+// With 16 columns, 256 terms of a panel fill half of a first cache of 32 KB and leave 4 of its 8 ways for a. With 32 columns, it is fastest
+// to multiply all 512 terms in one part and never to pack rows of a (measured on an Intel Xeon of model 207 with 48 KB in 12 ways,
+// 2026-11-28).
 using Baseline = Registers<6, 16, 512, 4>;
 using Avx2 = Registers<6, 32, 256, 4>;
 using Avx512 = Registers<14, 64, 512, 14>;

@@ -1,5 +1,5 @@
 // c_mn = sum_k a_mk b_kn for few rows m, as in decoding, if the terms of b's columns are contiguous. Reading b takes nearly all of the
-// time, so it is not packed. Some rows are multiplied by a few columns at a time. The next columns are fetched meanwhile.
+// time, so b is not packed. A few rows are multiplied by a few columns at a time. The next columns are fetched meanwhile.
 #include <algorithm>
 
 #include "core/cpu/isa.h"
@@ -12,7 +12,7 @@ namespace ricci {
 namespace {
 
 constexpr int64_t kChunkBytes = 1 << 16;            // bytes of b that a thread reads at a time
-constexpr int64_t kFewRows = 12, kFewRowsBf16 = 1;  // the blocked product is faster with more
+constexpr int64_t kFewRows = 12, kFewRowsBf16 = 1;  // with more rows, the blocked product is faster
 constexpr int kTogether = 4;                        // rows that are multiplied together
 
 // M rows of one matrix. Their terms are dense and have the type of the sums.
@@ -20,7 +20,7 @@ template <int M, class T> struct Rows {
   using A = Accumulator<T>;
   static constexpr int kLanes = 64 / sizeof(A), kColumns = M > 1 ? 2 : 4;
   Gemm g;
-  int64_t row;  // the first one; rows from g.m on are zeros
+  int64_t row;  // index of the first one; rows from g.m on are zeros
   const A* a;
 
   HD void operator()(int64_t begin, int64_t end) const {
@@ -60,7 +60,7 @@ template <int M, class T> struct Rows {
   template <class C> HD void put(C* target, A sum) const { *target = static_cast<C>(g.accumulate ? sum + static_cast<A>(*target) : sum); }
 };
 
-// a of the full batch, dense, `rows` rows each.
+// The matrices a of the full batch, dense, with `rows` rows each.
 template <class T> Tensor dense_rows(const Gemm& g, int64_t rows) {
   using A = Accumulator<T>;
   const Tensor dense({g.batch, rows, g.k}, dtype_of<A>);

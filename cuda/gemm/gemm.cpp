@@ -1,5 +1,6 @@
-// Checks a product and chooses the implementation (backends.h): on the CPU few_rows or blocked, on cuda cuBLASLt or, if that refuses, our
-// own tiled kernel. If the rows of c are contiguous instead of its columns, c^T = b^T a^T is computed, so implementations only write rows.
+// Checks a product and chooses the implementation (backends.h): on the CPU few_rows or blocked, on cuda cuBLASLt or, if cuBLASLt cannot
+// compute the product, our own tiled kernel. If the rows of c are contiguous instead of its columns, c^T = b^T a^T is computed, so
+// implementations need to write only rows.
 #include "cuda/gemm/gemm.h"
 
 #include <utility>
@@ -20,7 +21,7 @@ void check(const Gemm& g) {
   require(g.device);
 }
 
-// An extent of 1 has no meaningful stride. It gets the dense one, required by the fast paths.
+// An extent of 1 has no meaningful stride. It gets the dense stride, as the fast paths require.
 void make_dense(MatrixAt& strides, int64_t rows, int64_t columns) {
   if (columns == 1) strides.column_stride = rows > 1 && strides.row_stride == 1 ? rows : 1;
   if (rows == 1) strides.row_stride = strides.column_stride == 1 ? columns : 1;

@@ -1,6 +1,6 @@
 // Matrix products on every device, a batch in one call:  c_mn = sum_k a_mk b_kn (+ c_mn) (+ bias_n).
 //
-// A matrix is a pointer and three strides. A flag "transposed" does not describe the heads inside a row. Head n of x_bcd is a matrix [c k]
+// A matrix is a pointer and three strides. A flag "transposed" could not describe the heads inside a row: head n of x_bcd is a matrix [c k]
 // with row stride d and its first element at n k. With strides, transposed matrices, views and heads need no copy.
 #pragma once
 #include "core/tensor.h"
@@ -18,15 +18,15 @@ struct Gemm {
   int64_t batch, m, n, k;
   const void *a, *b;
   MatrixAt a_at, b_at;
-  void* c;  // overlaps neither a nor b
+  void* c;  // must overlap neither a nor b
   MatrixAt c_at;
-  bool accumulate = false;       // c is added to instead of written
+  bool accumulate = false;       // adds the product to c instead of overwriting c
   const void* bias_n = nullptr;  // added to every row of every matrix
   bool c_f32 = false;            // with bf16 only: c is f32
-  void* row_sums_m = nullptr;    // set by gemm_with_row_sums only: cuBLASLt also writes sum_k a_mk here, in the type of c
+  void* row_sums_m = nullptr;    // set only by gemm_with_row_sums: cuBLASLt also writes sum_k a_mk here, in the type of c
 };
 
-// A tensor as one of the matrices of a product: the innermost index is the column, all others together are the row.
+// A tensor as one of the matrices of a product: its innermost index is the column, and all others together are the row.
 struct Matrix {
   Tensor elements;
   int64_t rows, columns;
@@ -43,16 +43,16 @@ Gemm product(const Matrix& c_mn, const Matrix& a_mk, const Matrix& b_kn, const T
 void gemm(const Gemm& g);
 
 // For the gradients of a weight and its bias: computes the product g, one matrix, and returns sums_m = sum_k a_mk in this dtype. Its factor
-// a is a_km, [... m], read transposed. On cuda, cuBLASLt sums during the product. If it refuses, it prints a line to stderr. Then, and on
-// other devices, a second pass over a_km sums. Errors: as for gemm.
+// a is a_km, [... m], read transposed. On cuda, cuBLASLt sums during the product. If it cannot, a line is printed to stderr. Then, and on
+// other devices, a second pass over a_km computes the sums. Errors: as for gemm.
 Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 
 }  // namespace ricci
 
-// The ladder. Each rung is tested against a plain loop. The milliseconds are for the product [2048 256] [256 1024] and, in the column "one
-// row", for [1 256] [256 1024] with the second factor stored as [1024 256], like a weight. They were measured on one core of an AMD EPYC
-// (Zen 5, 2026-11-26, `ricci-bench-rungs gemm gemm_row --threads 1`). The least possible times are 4.1 and 0.014 ms in f32. A minus means
-// that the rung does not compute this product, or that a GPU is not measured.
+// The ladder of implementations. Each rung is tested against a plain loop. The milliseconds are for the product [2048 256] [256 1024] and,
+// in the column "one row", for [1 256] [256 1024] with the second factor stored as [1024 256], like a weight. They were measured on one
+// core of an AMD EPYC (Zen 5, 2026-11-26, `ricci-bench-rungs gemm gemm_row --threads 1`). The least possible times are 4.1 and 0.014 ms in
+// f32. A minus means that the rung does not compute this product or was not measured (GPU).
 //                            lines    ms  one row  idea
 //   ops/first_rungs.cpp        105  1036    0.500  three loops in f64: each sum walks down a column of b
 //   cuda/gemm/blocked.h        210   4.4    0.034  blocks that stay in the caches, sums that stay in registers (tile.h)

@@ -1,4 +1,5 @@
-// Chooses the file of cuBLASLt, or throws the error that names the tried files. It is not in cuda/toolkit, so its tests need no toolkit.
+// Chooses the file of cuBLASLt, or throws an error that names the tried files. This header is not in cuda/toolkit, so its tests need no
+// toolkit.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,7 +14,7 @@ namespace ricci {
 using LoadLibrary = std::function<std::string(const std::string& file)>;
 
 // Loads the first file that can be loaded. With the environment variable RICCI_WITHOUT_CUBLAS=1 it loads nothing and returns false. Our
-// own, slower kernels then compute the products. Error: no file can be loaded; the line names each.
+// own, slower kernels then compute the products. Error: no file can be loaded; the message names each file.
 inline bool load_cublas(const std::vector<std::string>& files, const LoadLibrary& load) {
   if (is_switched_on("RICCI_WITHOUT_CUBLAS")) return false;
   std::string tried;

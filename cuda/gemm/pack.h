@@ -1,5 +1,5 @@
 // Copies lines of a matrix into panels. The inner loop of the blocked product then reads memory from front to back: the terms k one after
-// the other, and for each term the lines of the panel. A line is a row of a or a column of b.
+// another, and for each term the lines of the panel. A line is a row of a or a column of b.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -8,10 +8,9 @@
 
 namespace ricci {
 
-// Terms of one panel that are packed before the next panel, if the terms of a line are not contiguous. The next terms are fetched
-// meanwhile.
+// Terms of a panel that are packed before the next panel, if a line's terms are not contiguous. The next terms are fetched meanwhile.
 constexpr int64_t kStretch = 16;
-constexpr int64_t kPad = 16;  // elements between panels; at multiples of 4096 bytes they would share few lines of a cache
+constexpr int64_t kPad = 16;  // elements between panels; panels at multiples of 4096 bytes would share few lines of a cache
 constexpr int64_t kCacheLine = 64;
 
 constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
@@ -22,7 +21,7 @@ template <int N> struct Words {
   typedef uint32_t Vec __attribute__((vector_size(4 * N), aligned(kAlignedValues ? 4 * N : 2), may_alias));
   typedef uint32_t Stored __attribute__((vector_size(4 * N), aligned(2), may_alias));
 
-  // Two stages within groups of 4 words, the fastest for vectors; the others between groups.
+  // Two stages work within groups of 4 words, the fastest shuffles; the others between groups.
   static HD void transpose(Vec (&row)[N]) {
     constexpr auto all = std::make_index_sequence<N>();
     constexpr auto low = [](int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * N; };                         // 0 N 1 N+1 of every group
@@ -38,8 +37,8 @@ template <int N> struct Words {
   static constexpr int row_of_column(int j) { return j % 2 * 2 + j / 2 % 2 + j / 4 * 4; }
 
  private:
-  // Two rows that are `Distance` apart become two others: one has the words low(j) of both (the second row's words are N ..), the other the
-  // words at a distance of `Offset`.
+  // Replaces each two rows that are `Distance` apart: one gets the words low(j) of both (the second row's words are N ..), the other the
+  // words low(j) + `Offset`.
   template <int Distance, int Offset, class Low, size_t... J> static HD void shuffle(Vec (&row)[N], Low low, std::index_sequence<J...>) {
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i)
@@ -62,7 +61,7 @@ template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
   const T* from;
   int64_t line_stride, k_stride, lines;
 
-  // The terms [begin, end) of ks. `begin` is a multiple of kTerms; end too, unless it is ks.
+  // Packs the terms [begin, end) of ks. `begin` is a multiple of kTerms; so is `end`, unless it is ks.
   HD void operator()(int64_t begin, int64_t end, int64_t ks, Packed* panel) const {
     if (k_stride == 1 && lines >= Lines) return along_k(begin, end, panel);
     if (line_stride == 1 && lines >= kWide) return along_lines(begin, end, ks, panel);
@@ -75,7 +74,7 @@ template <class Kind, int Lines, int Stride, int Bytes> struct Pack {
     for (int i = 0; i < Lines; ++i) panel[i] = i < lines ? Kind::load(terms + i * line_stride, k_stride, end - k) : Packed(0);
   }
 
-  // Writes some lines too many. The next term overwrites them.
+  // Writes up to kWide lines. The next term overwrites the surplus.
   HD void along_lines(int64_t k, int64_t end, int64_t ks, Packed* panel) const {
     const int64_t last = kWide > Lines || ks % Kind::kTerms ? ks - Kind::kTerms : ks;
     for (; k < (end < last ? end : last); k += Kind::kTerms, panel += Stride) {
@@ -127,7 +126,7 @@ template <class Kind> struct Factor {
   Packed* packed;
 
   static HD int64_t words(int64_t ks) { return round_up(parts(ks, Kind::kTerms), Kind::kUnit); }
-  // The addresses of the terms from `from` on, of the lines from this one on.
+  // The address of term `from` of this line.
   HD const T* at(int64_t line, int64_t from) const { return first + line * line_stride + from * k_stride; }
   HD Lines<Packed> place(int64_t line, int64_t from) const {
     return {reinterpret_cast<const Packed*>(at(line, from)), k_stride == 1 ? line_stride / Kind::kTerms : k_stride};
@@ -135,15 +134,15 @@ template <class Kind> struct Factor {
 };
 
 // A factor in panels of kPanel lines. A panel holds the first term of all its lines, then the second one, and so on. kGroup lines are
-// packed at a time. With kOnlyWhole, a last panel with fewer lines is packed even if the others are not. Unpacked, its tile would read past
-// the end of the matrix.
+// packed at a time. With kOnlyWhole, a last panel with fewer lines is packed even if the others are not. Without packing, its tile would
+// read past the end of the matrix.
 template <class Kind, int kPanel, int kGroup, int kBytes, bool kOnlyWhole> struct Panels : Factor<Kind> {
   using typename Factor<Kind>::Packed;
   using Factor<Kind>::words;
 
   static int64_t size(int64_t lines, int64_t ks) { return parts(lines, kPanel) * (kPanel * words(ks) + kPad); }
   HD Packed* panel(int64_t line, int64_t ks) const { return this->packed + line / kPanel * (kPanel * words(ks) + kPad) + line % kPanel; }
-  // The ks terms from `from` on, without the first `skipped` ones.
+  // The ks terms from `from` on, except for the first `skipped` terms.
   HD Lines<Packed> lines(int64_t line, int64_t from, int64_t ks, int64_t skipped) const {
     if (this->in_place && (!kOnlyWhole || line + kPanel <= this->count)) return this->place(line, from + skipped);
     return {panel(line, ks) + skipped / Kind::kTerms * kPanel, kPanel};
@@ -178,7 +177,7 @@ template <class Kind> struct TileRows : Factor<Kind> {
     for (int64_t line = 0; line < this->count && !this->in_place; line += kUnit)
       for (int64_t word = 0; word < words(ks); word += kUnit) {
         const Pack<Kind, kUnit, kUnit, 64> pack{this->at(line, from), this->line_stride, this->k_stride, this->count - line};
-        Packed block[kUnit * kUnit] = {};  // word by word
+        Packed block[kUnit * kUnit] = {};  // transposed word by word
         const int64_t k = word * Kind::kTerms;
         pack(k, std::min<int64_t>(k + kUnit * Kind::kTerms, ks), ks, block);
         typename Vectors::Vec row[kUnit];

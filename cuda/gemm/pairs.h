@@ -1,5 +1,5 @@
-// Products of bf16 by the instruction that multiplies two pairs and adds both products to an f32 (AVX512-BF16). It does twice the work of
-// an f32 instruction. It treats subnormal numbers as zeros.
+// Products of bf16 with the instruction that multiplies two pairs and adds both products to an f32 (AVX512-BF16). The instruction does
+// twice the work of an f32 instruction, and treats subnormal numbers as zeros.
 #pragma once
 #if defined(__x86_64__)
 #include "core/cpu/isa.h"
@@ -8,8 +8,8 @@
 namespace ricci {
 
 // Two successive terms in one word, the first in its lower half. The instructions are in assembly. A compiler accepts their intrinsics only
-// in functions for this instruction set, but one tile serves all instruction sets. `?` has no effect with one alternative; without it,
-// clang refuses a vector of 64 bytes in such a function.
+// in functions for this instruction set, but one tile serves all instruction sets. The constraint `?` has no effect with one alternative,
+// but without it, clang refuses a vector of 64 bytes in such a function.
 struct Pairs {
   using Element = bf16;
   using Sum = float;
@@ -40,10 +40,10 @@ struct Pairs {
   }
 };
 
-// The tiles of AMX hold 16 rows of 64 bytes: 0 to 3 are sums, 4 and 5 are rows of a with 16 pairs each, 6 and 7 are 16 pairs of 16 columns
-// of b. In assembly for the reason above.
+// The tiles of AMX hold 16 rows of 64 bytes: tiles 0 to 3 are sums, 4 and 5 are rows of a with 16 pairs each, 6 and 7 are 16 pairs of 16
+// columns of b. They are in assembly for the reason above.
 struct AmxTiles {
-  // Tiles of rows of a and of c have Rows rows, at most 16. All sums are zero.
+  // Sets the tiles of a and of c to Rows rows, at most 16, and all sums to zero.
   template <int Rows> static HD void begin() {
     constexpr uint8_t kFirst = Rows < 16 ? Rows : 16;
     struct alignas(64) Shape {

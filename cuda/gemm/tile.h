@@ -1,5 +1,5 @@
-// The inner loop of the blocked matrix product:  sum_ij = sum_k a_ki b_kj  for a tile of rows i and columns j. All sums are in registers,
-// so the loop does not wait for memory. Every element is summed over k in the same order, independent of its tile, panel or task.
+// The inner loop of the blocked matrix product: sum_ij = sum_k a_ki b_kj for a tile of rows i and columns j. All sums are in registers, so
+// the loop does not wait for memory. Every element is summed over k in the same order, independently of its tile, panel or task.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -16,7 +16,7 @@ template <class T> struct Single {
   using Element = T;
   using Sum = Accumulator<T>;
   using Packed = Sum;
-  static constexpr int kTerms = 1, kUnit = 1;  // terms of a sum in one Packed; the number of Packed is a multiple of kUnit
+  static constexpr int kTerms = 1, kUnit = 1;  // kTerms terms of a sum are one Packed; the number of Packed is a multiple of kUnit
   static constexpr bool kByTiles = false;
 
   // True if the k terms of a factor can be multiplied without packing.
@@ -24,10 +24,10 @@ template <class T> struct Single {
     return std::is_same_v<T, Sum> && (line_stride == 1 || k_stride == 1);
   }
 
-  // The terms from `terms` on; `more` of them exist.
+  // Loads the terms from `terms` on; `more` terms exist.
   static HD Packed load(const T* terms, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*terms); }
 
-  // sum += a b. Vectors are passed by reference. For values, g++ warns of calls between instruction sets.
+  // sum += a b. Vectors are passed by reference. For values, g++ would warn of calls between instruction sets.
   template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) { sum = sum + a * b; }
 };
 
@@ -37,17 +37,17 @@ template <int kRows, class F> HD void for_panels(int64_t rows, F f, int64_t row 
   if constexpr (kRows > 1) for_panels<static_cast<int>(std::bit_floor(kRows - 1u))>(rows, f, row);
 }
 
-// The destination of a tile's sums: `sums`; after the last terms also c, if c has a different type. Between the parts of a block of terms
-// the sums stay in `partial`, a dense tile, so an element has the same bits for parts of any length.
+// The destination of a tile's sums: `sums` and, after the last terms, also c if c has a different type. Between the parts of a block of
+// terms the sums stay in `partial`, a dense tile, so an element has the same bits for parts of any length.
 template <class Sum, class C> struct TileTo {
   Sum* sums = nullptr;
-  int64_t sum_stride = 0;  // between rows
+  int64_t sum_stride = 0;  // elements between rows
   bool add = false;        // adds to the numbers in `sums`
   C* c = nullptr;          // null while terms are missing, or if the sums are c itself
   int64_t c_stride = 0;
   bool accumulate = false;    // adds to the numbers in c
   const Sum* bias = nullptr;  // at the first column; null without a bias, or if `sums` already contains it
-  int64_t columns = 0;        // existing ones
+  int64_t columns = 0;        // number of columns that exist
   Sum* partial = nullptr;
   bool first_piece = true, last_piece = true;
 };
@@ -58,15 +58,15 @@ template <class Packed> struct Lines {
   int64_t stride;
 };
 
-// Memory that will be needed soon: a tile fetches it while it multiplies, a line for each of its terms.
+// Memory that will be needed soon: a tile fetches it while it multiplies, one cache line for each term.
 struct Fetch {
   const char* first;
   int64_t step;  // bytes from a term to the next
 };
 constexpr int64_t kTermsAhead = 32;  // a few hundred cycles, about as long as memory takes
 
-// ks terms of Rows rows of a times two vectors of columns of b; a vector has `Bytes` bytes. The columns of b are contiguous and its terms
-// are a stride apart. Either the rows of a are contiguous and its terms a stride apart, or the other way round (kAlongK). Packed panels are
+// Multiplies ks terms of Rows rows of a by two vectors of columns of b; a vector has `Bytes` bytes. The columns of b are contiguous and its
+// terms are a stride apart. Either the rows of a are contiguous and its terms a stride apart, or the reverse (kAlongK). Packed panels are
 // read like matrices.
 template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct MultiplyTile {
   using Sum = typename Kind::Sum;
@@ -95,7 +95,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
   }
 
  private:
-  // They have left the caches since the last block of terms.
+  // Prefetches the sums. They have left the caches since the last block of terms.
   HD void fetch_sums() const {
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i)
@@ -128,7 +128,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
 #pragma GCC unroll 16
       for (int p = 0; p < kPointers; ++p) {
         rows[p] += step;
-        asm("" : "+r"(rows[p]));  // keeps g++ from a pointer for every row, most of them in memory
+        asm("" : "+r"(rows[p]));  // keeps g++ from using a pointer for every row, most of them in memory
       }
     }
   }
@@ -162,7 +162,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
       }
     *stored = sum;
   }
-  // For tiles with missing columns, and for types that no vector instruction converts to.
+  // Stores tiles with missing columns, and types that no vector instruction converts to.
   HD void store_some(const Vec (&left)[Rows], const Vec (&right)[Rows]) const {
     Sum sums[Rows][kColumns];
 #pragma GCC unroll 16

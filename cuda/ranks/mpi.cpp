@@ -1,6 +1,6 @@
-// Ranks over MPI 3.1, its C interface, on the program's first thread. Only this file includes mpi.h. Only programs that can be more than
-// one process are linked with it (CMakeLists.txt); the others start on machines without MPI. An error of MPI ends all ranks, with MPI's
-// text.
+// Implements Ranks with the C interface of MPI 3.1, on the program's first thread. Only this file includes mpi.h. Only programs that can
+// run as multiple processes are linked with it (CMakeLists.txt); the others run on machines without MPI. An MPI error ends all ranks with
+// MPI's text.
 #include <mpi.h>
 #include <sched.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@
 namespace ricci {
 namespace {
 
-// "Open MPI 4.1.4" of "Open MPI v4.1.4, package: ...", "MPICH 4.0.2" of "MPICH Version:\t4.0.2\nMPICH Release ...".
+// "Open MPI 4.1.4" from "Open MPI v4.1.4, package: ...", or "MPICH 4.0.2" from "MPICH Version:\t4.0.2\nMPICH Release ...".
 std::string version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
@@ -27,7 +27,7 @@ std::string version() {
   return std::regex_search(text, found, std::regex("(Open MPI|MPICH)[^0-9]*([0-9.]+)")) ? found.format("$1 $2") : "MPI";
 }
 
-// MPI has no bf16.
+// Adds bf16 numbers, a type that MPI lacks.
 void add_bf16(void* terms, void* sums, int* count, MPI_Datatype*) {
   const auto* const x = static_cast<const bf16*>(terms);
   auto* const sum = static_cast<bf16*>(sums);
@@ -53,8 +53,8 @@ class MpiRanks final : public Ranks {
   }
   ~MpiRanks() override { MPI_Finalize(); }
 
-  // If all ranks have the same error, rank 0 prints it. It sleeps least, and the launcher ends the others while they sleep. On a busy
-  // machine that takes more than a second.
+  // If all ranks have the same error, rank 0 prints it: it sleeps least, and the launcher ends the others while they sleep. On a busy
+  // machine, this takes more than a second.
   [[noreturn]] void end_all(const std::string& line) override {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
     ::sleep(2 * static_cast<unsigned>(std::min(rank_, 5)));
@@ -66,8 +66,8 @@ class MpiRanks final : public Ranks {
   }
 
  private:
-  // In parts. MPI counts in int, and a part stays in the cache until it is added. 124M f32 on two ranks of one machine take 60 ms, but 120
-  // ms in one part (Open MPI 4.1.4).
+  // Sums in parts. MPI's counts are int, and a part stays in the cache until it is added. On two ranks of one machine, 124M f32 take 60 ms,
+  // but 120 ms in one part (Open MPI 4.1.4).
   void sum_on_host(void* data, int64_t size, Dtype dtype) override {
     const MPI_Datatype wide = dtype == Dtype::f64 ? MPI_DOUBLE : MPI_FLOAT;
     const bool is_bf16 = dtype == Dtype::bf16;
@@ -87,8 +87,8 @@ class MpiRanks final : public Ranks {
       f(static_cast<char*>(data) + done * element_bytes, static_cast<int>(std::min(most, size - done)));
   }
 
-  // MPI's own wait keeps a core busy. So after a millisecond it sleeps between two tests. Before that it only yields the core. A sleep is
-  // longer than most waits.
+  // MPI's own wait keeps a core busy, so after a millisecond this function sleeps between two tests. Before that, it only yields the core.
+  // A sleep is longer than most waits.
   void meet(double limit) override {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
@@ -113,9 +113,9 @@ class MpiRanks final : public Ranks {
   }
 
   // MPI does not notice that a process is stopped or stuck. So a rank that has waited for `rank_timeout` reports to all others that it
-  // waits. Every rank that also waits, or begins to, reports it. A rank without a report is missing. Five seconds later the lowest rank
-  // with a report names the missing ranks and ends all; if it is stuck, the next one does so after three more seconds. A rank withdraws its
-  // report if its wait ends after all.
+  // waits. Every rank that also waits, or begins to, then reports this. A rank without a report is missing. Five seconds later, the lowest
+  // rank with a report names the missing ranks and ends all ranks; if it is stuck, the next one does so after three more seconds. A rank
+  // withdraws its report if its wait ends after all.
   void find_missing(double waited, double limit) {
     for (int arrived = 1;;) {
       MPI_Status note;
@@ -136,7 +136,7 @@ class MpiRanks final : public Ranks {
   }
 
   void report(bool waits) {
-    static constexpr int kNotes[] = {0, 1};  // static; MPI sends them later
+    static constexpr int kNotes[] = {0, 1};  // static, since MPI sends them later
     waits_[static_cast<size_t>(rank_)] = waits;
     for (int r = 0; r < count_; ++r) {
       if (r == rank_) continue;

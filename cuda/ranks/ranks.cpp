@@ -1,4 +1,4 @@
-// The parts of Ranks without MPI and NCCL: launchers, order of calls, texts of errors.
+// The parts of Ranks that need neither MPI nor NCCL: launchers, the order of calls and error messages.
 #include "cuda/ranks/ranks.h"
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 
 namespace ricci {
 
-static Ranks* started = nullptr;  // never freed after an error, or MPI would wait for the other ranks
+static Ranks* started = nullptr;  // not freed after an error: MPI would wait for the other ranks
 Transport transport;
 
-// The first variable that is set decides. mpirun comes before Slurm. Its processes inherit the variables of a Slurm job.
+// The first variable that is set decides. mpirun comes before Slurm: processes of mpirun inherit the variables of a Slurm job.
 Launcher find_launcher() {
   const auto number_in = [](const char* variable) {
     const char* const text = std::getenv(variable);
@@ -59,7 +59,7 @@ std::string Ranks::name(int rank) const { return format_message("rank {} on {}",
 
 int Ranks::machine_count() const { return static_cast<int>(std::set<std::string>(machines_.begin(), machines_.end()).size()); }
 
-// Every rank looks at its own machine. A launcher can show each rank only one GPU, so the addresses of the GPUs are compared.
+// Every rank checks its own machine. A launcher can show each rank only one GPU, so the GPUs' addresses are compared.
 void check_gpus(Ranks& ranks) {
   const std::vector<std::string> all = ranks.from_all(gpu_in_use());
   const std::string& machine = ranks.machine(ranks.rank());
@@ -111,7 +111,7 @@ std::vector<double> Ranks::sum_numbers(std::vector<double> numbers) {
 }
 
 void Ranks::from_first(const Tensor& t) {
-  if (t.device() != Device::cpu) fail("ranks: rank 0 sends a tensor of {}, expected cpu", {name_of(t.device())});
+  if (t.device() != Device::cpu) fail("ranks: rank 0 sends a tensor on {}, expected cpu", {name_of(t.device())});
   meet(kNoLimit);
   send_from(0, t.raw(), t.bytes());
   t.written();

@@ -1,4 +1,4 @@
-// Products on the GPU by cuBLASLt: f32 without TF32, bf16 with sums in f32.
+// Computes products on the GPU with cuBLASLt: f32 without TF32, and bf16 with sums in f32.
 //
 // cuBLASLt stores matrices by columns. Our c_mn = a_mk b_kn by rows is c'_nm = b'_nk a'_km by columns, so its A is our b and its B is our
 // a.
@@ -16,7 +16,7 @@
 namespace ricci::cublas {
 namespace {
 
-std::mutex lock;  // for the library, its plans and its workspace
+std::mutex lock;  // guards the library, its plans and its workspace
 
 struct Plan {
   cublasLtMatmulDesc_t product = nullptr;
@@ -25,7 +25,7 @@ struct Plan {
   bool usable = false;
 };
 
-// A row-major matrix for cuBLASLt: its leading dimension, and whether the library has to read it transposed.
+// A row-major matrix in cuBLASLt's terms: its leading dimension, and whether the library has to read it transposed.
 struct Layout {
   int64_t leading;
   bool transposed, possible;
@@ -59,14 +59,14 @@ void set(const Plan& plan, cublasLtMatmulDescAttributes_t attribute, const auto&
 }
 
 cublasLtEpilogue_t epilogue_of(const Gemm& g) {
-  if (g.row_sums_m) return CUBLASLT_EPILOGUE_BGRADB;  // its B is our a
+  if (g.row_sums_m) return CUBLASLT_EPILOGUE_BGRADB;  // the library's B is our a
   return g.bias_n ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// The reason why cuBLASLt cannot compute the product; null if it possibly can.
+// The reason why cuBLASLt cannot compute the product; null if no reason is known.
 const char* why_impossible(const Gemm& g, const Layout& a, const Layout& b, const Layout& c) {
-  if (!a.possible || !b.possible || !c.possible || c.transposed) return "does not read such strides";
-  return g.bias_n && g.c_f32 ? "adds no bf16 bias to an f32 sum" : nullptr;
+  if (!a.possible || !b.possible || !c.possible || c.transposed) return "does not support such strides";
+  return g.bias_n && g.c_f32 ? "does not add a bf16 bias to an f32 sum" : nullptr;
 }
 
 // The largest power of two, up to 256, that divides the address. Algorithms require different alignments.
@@ -78,8 +78,8 @@ uint32_t alignment(const void* pointer) {
 // The alignment of both c and the bias added to it.
 uint32_t alignment_of_sum(const Gemm& g) { return g.bias_n ? std::min(alignment(g.c), alignment(g.bias_n)) : alignment(g.c); }
 
-// The ways to add the parts of a long sum that thread blocks share (split-K). By default the library also rounds parts to the type of the
-// result, for example bf16. We allow no less than f32.
+// The allowed ways to add the parts of a long sum that thread blocks share (split-K). By default, the library may round parts to the type
+// of the result, for example bf16. We require at least f32.
 uint32_t reduction_schemes(const Gemm& g) {
   const bool narrow_result = g.dtype == Dtype::bf16 && !g.c_f32;
   return narrow_result ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK;
@@ -101,8 +101,8 @@ cublasLtMatmulPreference_t preference_of(const Gemm& g) {
   return preference;
 }
 
-// Picks the algorithm that the library proposes first. The plan stays unusable if the library does not support the product. For a bias or
-// row sums the library reports that by one of two statuses.
+// Picks the algorithm that the library proposes first. The plan stays unusable if the library does not support the product. With a bias or
+// row sums, the library reports this by one of two statuses.
 void choose_algorithm(const Gemm& g, Plan& plan) {
   Library& l = library();
   const cublasLtMatmulPreference_t preference = preference_of(g);
@@ -110,7 +110,7 @@ void choose_algorithm(const Gemm& g, Plan& plan) {
   int count = 0;
   const cublasStatus_t status = l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, 1, &found, &count);
   ok(l.destroy_preference(preference), "cublasLtMatmulPreferenceDestroy", g);
-  const bool fused = g.row_sums_m || g.bias_n;  // for the library a bias is also an epilogue
+  const bool fused = g.row_sums_m || g.bias_n;  // for the library, a bias is also an epilogue
   const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_INVALID_VALUE && fused);
   if (!refused) ok(status, "cublasLtMatmulAlgoGetHeuristic", g);
   plan.usable = !refused && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
@@ -147,7 +147,7 @@ Plan make_plan(const Gemm& g) {
   return plan;
 }
 
-// All that two products with one plan have in common.
+// Everything that two products with the same plan have in common.
 using Key = std::array<int64_t, 22>;
 Key key_of(const Gemm& g) {
   return {g.batch, g.m, g.n, g.k, g.a_at.row_stride, g.a_at.column_stride, g.a_at.batch_stride, g.b_at.row_stride, g.b_at.column_stride,

@@ -1,4 +1,4 @@
-// Loads cuBLASLt by name. A program linked with it would not start without it.
+// Loads cuBLASLt by name. A program that is linked with the library would not start without it.
 #include "cuda/toolkit/cublas_library.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 namespace ricci::cublas {
 namespace {
 
-// "bf16, batch 1, m 8, n 4, k 3, bias"
+// Describes a product: "bf16, batch 1, m 8, n 4, k 3, bias".
 std::string text_of(const Gemm& g) {
   return format_message("{}, batch {}, m {}, n {}, k {}{}{}{}",
       {name_of(g.dtype), g.batch, g.m, g.n, g.k, g.bias_n ? ", bias" : "", g.c_f32 ? ", c in f32" : "", g.row_sums_m ? ", row sums" : ""});

@@ -1,5 +1,5 @@
-// cuBLASLt, loaded by the first product (cuda/gemm/load_cublas.h). A program without products starts fast and runs on machines without the
-// library.
+// cuBLASLt, loaded by the first product (cuda/gemm/load_cublas.h). So a program without products starts fast and runs on machines without
+// the library.
 #pragma once
 #include <cublasLt.h>
 
@@ -30,17 +30,17 @@ struct Library {
   void* workspace();
 
  private:
-  std::string load(const std::string& file);  // returns an empty text, or the reason why it was not loaded
+  std::string load(const std::string& file);  // a LoadLibrary (cuda/gemm/load_cublas.h)
   Tensor workspace_;
 };
 
 // Exists until the end of the program. Use it only under the lock of cublas.cpp.
 Library& library();
 
-// Error: the status of the call, with the product.
+// Throws if the call failed, with its status and the product.
 void ok(cublasStatus_t status, const char* call, const Gemm& g);
-// Reports on stderr that our own kernel computes such products from now on, hundreds of times slower if they are large. Returns false. A
-// refused epilogue costs little and is reported once per dtype, not per shape.
+// Reports on stderr that our own kernel computes such products from now on, hundreds of times slower if they are large. Returns false. An
+// unsupported epilogue costs little and is reported once per dtype, not per shape.
 bool not_possible(const char* why, const Gemm& g);
 
 }  // namespace ricci::cublas

@@ -1,4 +1,4 @@
-// The GPU of Device::cuda: memory from the driver's stream-ordered pool, and copies. One GPU of the machine, and one stream.
+// Implements Device::cuda: memory from the driver's stream-ordered pool, and copies. It uses one GPU of the machine and one stream.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -19,10 +19,10 @@ using cuda_build::check, cuda_build::report;
 
 namespace {
 
-int gpu = 0;  // in use
+int gpu = 0;  // index of the GPU in use
 bool gpu_has_wgmma = false;
 
-// For every new thread. The runtime starts each with GPU 0.
+// Selects the GPU for a thread. The runtime starts each new thread with GPU 0.
 void choose_gpu() {
   thread_local int chosen = 0;
   if (chosen == gpu) return;
@@ -40,8 +40,8 @@ cudaStream_t the_stream() {
   return stream;
 }
 
-// Copies to the GPU go through pinned memory. The GPU reads it later. A copy from ordinary memory waits for all earlier launches, so the
-// next batch could not be copied during a step.
+// Copies to the GPU go through pinned memory. The GPU reads this memory later. A copy from ordinary memory would wait for all earlier
+// launches, so the next batch could not be copied during a step.
 class PinnedRing {
  public:
   PinnedRing() {
@@ -53,7 +53,7 @@ class PinnedRing {
     for (size_t done = 0; done < bytes; done += kPart) {
       const size_t part = next_++ % kParts, length = std::min(kPart, bytes - done);
       char* const pinned = memory_ + part * kPart;
-      check(cudaEventSynchronize(copied_[part]), "wait for the GPU");  // the GPU can still be reading it
+      check(cudaEventSynchronize(copied_[part]), "wait for the GPU");  // the GPU may still be reading the part
       std::memcpy(pinned, host + done, length);
       check(cudaMemcpyAsync(device + done, pinned, length, cudaMemcpyHostToDevice, stream), "copy to the GPU");
       check(cudaEventRecord(copied_[part], stream), "cudaEventRecord");
@@ -81,7 +81,7 @@ class CudaMemory final : public DeviceMemory {
   void* allocate(int64_t bytes) override {
     void* data = nullptr;
     if (!from_pool(&data, bytes)) {
-      // Freed memory can wait for its stream, or be in parts too small. So it is returned and requested again.
+      // Freed memory may wait for its stream, or be in parts that are too small, so it is returned and requested again.
       trim();
       if (!from_pool(&data, bytes)) return nullptr;
     }
@@ -126,7 +126,7 @@ class CudaMemory final : public DeviceMemory {
   int64_t total_bytes() const override { return static_cast<int64_t>(total_bytes_); }
   bool has_wgmma() const override { return gpu_has_wgmma; }
 
-  // Records only this OS thread; work of other threads runs as usual.
+  // Records only the work of this OS thread; work of other threads runs as usual.
   void begin_recording() override {
     check(cudaStreamBeginCapture(the_stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   }

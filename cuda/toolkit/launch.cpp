@@ -1,5 +1,5 @@
-// The functions that cuda/launch.h declares for nvcc: the checks around every launch, and its name for profilers (NVTX; without a profiler
-// it costs one call through a pointer). g++ compiles them here; only the launch itself needs nvcc.
+// Defines the functions that cuda/launch.h declares for nvcc: the checks around every launch, and the launch's name for profilers (NVTX;
+// without a profiler this costs one call through a pointer). g++ compiles them here; only the launch itself needs nvcc.
 #include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -14,7 +14,7 @@
 namespace ricci::cuda_build {
 namespace {
 
-// RICCI_SYNC=1 waits for every launch. Without it an error appears at a later call and names no kernel.
+// With RICCI_SYNC=1, the host waits for every launch. Without it, an error appears at a later call and names no kernel.
 bool waits() {
   static const bool yes = is_switched_on("RICCI_SYNC");
   return yes;
@@ -24,7 +24,7 @@ bool waits() {
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // clears the error, or the next call reports it again
+  cudaGetLastError();  // clears the error, so the next call does not report it again
   fail("{}", {gpu_failure(what, status, cudaGetErrorString(status), waits())});
 }
 

@@ -34,7 +34,7 @@ void check(ncclResult_t result, const char* call) {
   if (result != ncclSuccess) fail("NCCL: {} in {}; NCCL_DEBUG=INFO prints details", {NCCL(ncclGetErrorString)(result), call});
 }
 
-// Rank 0 makes an id; the others find it by this id.
+// Rank 0 makes an id; the other ranks join by this id.
 ncclComm_t join(Ranks& ranks) {
   ncclUniqueId id{};
   if (ranks.rank() == 0) check(NCCL(ncclGetUniqueId)(&id), "ncclGetUniqueId");

@@ -1,4 +1,4 @@
-// cuda/ptx.h for the GPU. Each function is documented there.
+// Defines cuda/ptx.h for the GPU. Functions are documented there.
 #pragma once
 #include <stdint.h>
 
@@ -28,7 +28,7 @@ __device__ inline float reciprocal_approx(float x) {
   return y;
 }
 
-// The address within shared memory, for the instructions below.
+// The address relative to shared memory, as the instructions below require.
 __device__ inline uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 
 #define RICCI_LDMATRIX(how, operands, ...) \
@@ -46,7 +46,7 @@ template <int N> __device__ inline void ldmatrix_trans(uint32_t (&r)[N], const v
 template <int N> __device__ inline void cp_async(void* shared, const void* global, int source_bytes = N) {
   static_assert(N == 4 || N == 8 || N == 16);
   const uint32_t address = shared_address(shared);
-  if constexpr (N == 16)  // past the L1 cache
+  if constexpr (N == 16)  // bypasses the L1 cache
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(__cvta_generic_to_global(global)), "r"(source_bytes)
                  : "memory");
   else
@@ -66,14 +66,14 @@ __device__ inline void store16_whole(void* global, uint4 v) {
                : "memory");
 }
 
-// ---- wgmma, for compute capability 9.0 and code for sm_90a. In other code it is a trap, and no host launches such a kernel (has_wgmma).
+// ---- wgmma, for compute capability 9.0 and code for sm_90a. In other code it is a trap, and the host launches no such kernel (has_wgmma).
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define RICCI_ON_SM90A(...) asm volatile(__VA_ARGS__)
 #else
 #define RICCI_ON_SM90A(...) __trap()
 #endif
 
-// For the compiler these registers change here, so it moves no access to them from one side to the other.
+// Makes the compiler assume that these registers change here, so it moves no access to them across this line.
 __device__ inline void keep_order(float& r) { asm volatile("" : "+f"(r)::"memory"); }
 __device__ inline void keep_order(uint32_t& r) { asm volatile("" : "+r"(r)::"memory"); }
 template <class T, int n> __device__ inline void keep_order(T (&registers)[n]) {
@@ -104,7 +104,7 @@ __device__ inline Descriptor descriptor(const void* shared, int leading, int str
 #define RICCI_64_NAMES \
   RICCI_32_NAMES       \
   ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-// The operands after a and b: add to d or not, the signs of a and b, transpose a (in shared memory) and b or not.
+// The operands after a and b: whether to add to d, the signs of a and b, whether to transpose a (in shared memory) and b.
 #define RICCI_WGMMA(columns, names, operands, adds) \
   "{.reg .pred add; setp.ne.b32 add, " adds ", 0; wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16 {" names "}, " operands ";}"
 template <bool transposed, bool accumulate, int tiles>

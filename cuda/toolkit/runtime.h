@@ -1,4 +1,4 @@
-// Shared by the files that call the CUDA runtime.
+// Helpers for callers of the CUDA runtime.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -6,9 +6,9 @@
 
 namespace ricci::cuda_build {
 
-// Error: the status, in one line with the name of the call.
+// Throws if the status is an error, with one line that names the call.
 void check(cudaError_t status, const char* call);
-// check() for destructors. It does not throw: the line goes to stderr, and the next call does not report the error again.
+// Like check(), for destructors. It does not throw: it prints the line to stderr, and the next call does not report the error again.
 void report(cudaError_t status, const char* call);
 
 // Loads a library of the toolkit on first use, so programs start on machines without it. Returns null, with the system's reason, if it
@@ -17,8 +17,8 @@ void* open_library(const std::string& file, std::string& reason);
 
 cudaStream_t stream();  // all work of this process is on it
 
-// Called before and after a launch: a range with the name in profiles, and a check of the status that the runtime returned. With
-// RICCI_SYNC=1 the second also waits for the GPU. Error: the status, with the name.
+// Called before and after a launch: mark a range with the name in profiles, and check the status that the runtime returned. With
+// RICCI_SYNC=1, the second also waits for the GPU. Error: the launch failed, with the name and the status.
 void begin_launch(const char* name);
 void check_launch(const char* name, cudaError_t status);
 

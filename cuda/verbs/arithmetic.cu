@@ -32,7 +32,7 @@ template <class T> struct Scale {
 template <class T> struct Fill {
   T* y;
   Accumulator<T> value;
-  HD void operator()(int64_t i) const { y[i] = T(value); }  // no member T: its copy is not vectorised
+  HD void operator()(int64_t i) const { y[i] = T(value); }  // a member of type T would be copied and prevent vectorization
   template <class V> HD auto arrays(V visit) { return visit(y); }
 };
 template <class T> struct FillFew {
@@ -63,7 +63,7 @@ template <class T, class To = T> struct SumColumns {
   HD void add(int64_t r, int64_t c, Value (&sum)[1]) const { sum[0] += Value(x_rc(r, c)); }
   HD void store(int64_t c, const Value (&sum)[1]) const { y_c[c] = To(sum[0]); }
 };
-// The number of elements r*step .. of x that are NaN or infinite.
+// Counts the elements of x from r*step on that are NaN or infinite.
 template <class T> struct CountNonfinite {
   const T* x;
   int64_t n, step;
@@ -105,7 +105,7 @@ HOST Tensor sum_middle(const Tensor& x, int64_t outer, int64_t middle, int64_t i
   return y;
 }
 
-// x can be bf16 if y is f32.
+// Throws if x cannot be added to y.
 HOST void check_addends(const Tensor& y, const Tensor& x) {
   if (!y || !x) fail("add_to: {} is empty", {y ? "x" : "y"});
   const bool widens = y.dtype() == Dtype::f32 && x.dtype() == Dtype::bf16;
@@ -176,7 +176,7 @@ HOST Tensor sum_to(const Tensor& x, const Shape& shape, Dtype dtype) {
       inner *= from[i--];
       continue;
     }
-    int64_t middle = 1, outer = 1;  // adjacent indices that are summed together are one
+    int64_t middle = 1, outer = 1;  // adjacent summed indices are treated as one
     while (i >= 0 && wanted(i) == 1) middle *= from[i--];
     for (int j = 0; j <= i; ++j) outer *= from[j];
     sum = sum_middle(sum, outer, middle, inner, dtype);

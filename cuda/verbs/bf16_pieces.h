@@ -1,4 +1,4 @@
-// Eight contiguous bf16 numbers, a pack of 16 bytes, read and written in one access. Memory on the GPU is fastest in such packs.
+// Reads and writes eight contiguous bf16 numbers, a pack of 16 bytes, in one access, the fastest on a GPU.
 #pragma once
 #include "core/dtype.h"
 #include "cuda/ptx.h"
@@ -16,10 +16,10 @@ __device__ inline void unpack_piece(const uint4& words, float (&values)[kPiece])
   }
 }
 
-// p is a multiple of 16, as for store_piece.
+// p must be a multiple of 16, as for store_piece.
 __device__ inline void load_piece(const bf16* p, float (&values)[kPiece]) { unpack_piece(ptx::load16(p), values); }
 
-// Rounded to nearest even.
+// Rounds to nearest even.
 __device__ inline void store_piece(bf16* p, const float (&from)[kPiece]) {
   ptx::store16(p, {ptx::pack_bf16(from[0], from[1]), ptx::pack_bf16(from[2], from[3]), ptx::pack_bf16(from[4], from[5]),
                       ptx::pack_bf16(from[6], from[7])});

@@ -1,12 +1,12 @@
-// for_each_chunk(name, device, items, program): many tensors in few launches. An optimizer updates hundreds of small tensors. A launch for
-// each would take longer than the work. The elements are cut into chunks of a fixed size. Each chunk is a row as in cuda/verbs/rows.h: a
-// thread block on the GPU, a vectorised loop on the CPU.
+// for_each_chunk(name, device, items, program): processes many tensors in few launches. An optimizer updates hundreds of small tensors, and
+// a launch for each would take longer than the work. The elements are cut into chunks of a fixed size. Each chunk is a row as in
+// cuda/verbs/rows.h: a thread block on the GPU, a vectorized loop on the CPU.
 //   struct Program {
 //     using Item = ...;                                      the program's data for one tensor; item.n is its number of elements
 //     static constexpr int64_t kBlockChunk, kLoopChunk;      elements of a chunk, on the GPU and on the CPU
 //     template <class Row> HD void operator()(const Item& item, int64_t begin, Row row) const;      row.n elements, the first is `begin`
 //   };
-// CUDA_KERNEL(ChunkKernel<Program>) builds it for the GPU.
+// CUDA_KERNEL(ChunkKernel<Program>) builds the program for the GPU.
 #pragma once
 #include <vector>
 
@@ -15,7 +15,7 @@
 
 namespace ricci {
 
-// The tensors of one launch, at most kMax (by the size of kernel arguments). Chunks are numbered from the first tensor to the last.
+// The tensors of one launch, at most kMax (limited by the size of kernel arguments). Chunks are numbered from the first tensor to the last.
 template <class Item> struct TensorBatch {
   static constexpr int kMax = 3600 / (sizeof(Item) + sizeof(int64_t));
   int count = 0;
@@ -35,7 +35,7 @@ template <class Item> struct TensorBatch {
   }
 
  private:
-  // The item of a chunk.
+  // The index of a chunk's item.
   HD int find(int64_t chunk) const {
     int low = 0, high = count;
     while (high - low > 1) {
@@ -49,7 +49,7 @@ template <class Item> struct TensorBatch {
 
 template <class Program> struct ChunkKernel {
   static constexpr int kThreads = 256;
-  Program program;  // first: __builtin_clear_padding of g++ 12 overlooks an empty program after the batch
+  Program program;  // the first member: __builtin_clear_padding of g++ 12 overlooks an empty program after the batch
   TensorBatch<typename Program::Item> batch;
   __device__ void operator()() const {
     const auto chunk = batch.chunk(blockIdx.x, Program::kBlockChunk);

@@ -1,14 +1,15 @@
 // for_columns(name, device, rows, n, program): for each column d of a matrix, sums over its rows. The gradients of a bias and of a gain,
-// for example, are such sums. A program can make kSums sums of a column together, in one pass over the matrix:
+// for example, are such sums. A program can compute kSums sums of a column together, in one pass over the matrix:
 //   struct Program { using Value = float; static constexpr int kSums = 2;
 //                    HD void add(int64_t r, int64_t d, Value (&sum)[2]) const;             adds row r to the sums of column d
 //                    HD void store(int64_t d, const Value (&sum)[2]) const; };             stores the sums over all rows
 //
-// The rows are cut into chunks. Step 1 sums each chunk, all chunks at the same time. Step 2 adds the sums of the chunks in their order:
+// The rows are cut into chunks. Step 1 sums each chunk, all chunks at the same time. Step 2 adds the sums of the chunks in order:
 //   1. partial[0][d] = rows 0 .. 31,   partial[1][d] = rows 32 .. 63,   ...
 //   2. store(d, partial[0][d] + partial[1][d] + ...)
-// The size of a chunk depends only on the number of rows. A sum of floats depends on its order. With a chunk per CPU thread, the bits would
-// change with the number of threads. The GPU does the same two steps, as two launches of one kernel (cuda/verbs/columns_on_gpu.h).
+// The size of a chunk depends only on the number of rows. A sum of floats depends on the order of its terms. With a chunk per CPU thread,
+// the bits would change with the number of threads. The GPU does the same two steps, as two launches of one kernel
+// (cuda/verbs/columns_on_gpu.h).
 #pragma once
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"

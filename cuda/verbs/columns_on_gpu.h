@@ -1,5 +1,5 @@
-// for_columns on the GPU (cuda/verbs/columns.h): both steps are launches of ColumnKernel. Step 1 sums the rows of a chunk, step 2 the sums
-// of the chunks. A matrix of few columns and many rows needs the chunks. One block for each 32 columns would leave most of the GPU idle.
+// for_columns on the GPU (cuda/verbs/columns.h): both steps are launches of ColumnKernel. Step 1 sums the rows of each chunk, and step 2
+// adds the sums of the chunks. With few columns and many rows, one block for each 32 columns would leave most of the GPU idle.
 #pragma once
 #include "core/tensor.h"
 #include "cuda/launch.h"
@@ -50,7 +50,7 @@ template <class Program> struct PartialColumns {
 
 #ifndef __CUDACC__
 
-// At least 256 rows per chunk, and enough chunks to fill a GPU with chunks x blocks of columns and to keep the sum of a warp short.
+// A chunk has at least 256 rows. There are enough chunks to fill a GPU with chunks x blocks of columns and to keep the sum of a warp short.
 template <class Program> void for_columns_on_gpu(const char* name, Device device, int64_t rows, int64_t n, const Program& program) {
   using Value = typename Program::Value;
   constexpr int64_t kBlocks = 2048, kMin = 256, kMax = 65536;

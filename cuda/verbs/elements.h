@@ -1,15 +1,15 @@
-// for_each_element(name, device, n, f): f(i) for every i in [0, n), in no particular order. On the CPU this is a vectorised loop that the
-// threads share; on the GPU it is one thread per element. Elements run at the same time, so none can depend on another.
+// for_each_element(name, device, n, f): calls f(i) for every i in [0, n), in no particular order. On the CPU this is a vectorized loop that
+// the threads share; on the GPU, one thread handles one element. Elements run at the same time, so none can depend on another.
 //   struct Scale { const float* x; float* y; HD void operator()(int64_t i) const { y[i] = 2 * x[i]; } };
 //   for_each_element("scale", device, n, Scale{x, y});
 // CUDA_ELEMENTS(F) builds F<float>, F<double> and F<bf16> for the GPU.
 //
-// A functor has two optional members, both for speed on the GPU only:
+// A functor can have two members, both only for speed on the GPU:
 //   template <class V> HD auto arrays(V visit) { return visit(x, y); }
-//     It touches nothing but element i of these arrays, reads the arrays of const elements and writes the others. Then a thread handles 16
+//     The functor uses only element i of these arrays, reads the arrays of const elements and writes the others. A thread then handles 16
 //     bytes together (cuda/verbs/neighbours.h).
 //   auto on_gpu() const
-//     The functor that GPU threads run instead.
+//     Returns the functor that GPU threads run instead.
 #pragma once
 #include <type_traits>
 

@@ -1,11 +1,11 @@
 // The kernel of for_each_element for functors that name their arrays (cuda/verbs/elements.h). Memory on a GPU is fastest in packs of 16
-// bytes, but nvcc only makes such accesses if it knows that the address is a multiple of 16. So each thread loads 16 bytes of the array
-// with the narrowest elements, and the same elements of the other arrays, into registers. It runs its copy of the functor on the registers:
+// bytes, but nvcc makes such accesses only if it knows that the address is a multiple of 16. So each thread loads 16 bytes of the array
+// with the narrowest elements, and the same elements of the other arrays, into registers. It then runs its copy of the functor on the
+// registers:
 //   take()   loads the arrays of const elements and points the functor at the registers
 //   f(k)     for each of the contiguous elements k
 //   give()   stores the arrays of other elements
-// Input and output can be one array under two names. A thread with arrays or ends that are not multiples of 16 bytes runs element by
-// element.
+// Input and output can be the same array. If arrays or ends are not at multiples of 16 bytes, a thread runs element by element.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -46,7 +46,7 @@ template <class T, int kCount> struct Neighbours {
   }
 };
 
-// The visitors for `arrays`: their types, and whether all begin at a multiple of 16 bytes.
+// The visitors for `arrays`: they find the arrays' types, and whether all begin at a multiple of 16 bytes.
 template <class... Ts> struct ArrayTypes {
   static constexpr int count() {
     int most = 1;

@@ -1,10 +1,10 @@
-// Row programs that read and write packs of 16 bytes. Memory on a GPU is fastest in these. row.each_piece(f, x, y, ...) calls f(piece) for
-// contiguous elements of rows that begin at x, y, ... A piece has 16 bytes of the narrowest type among them.
+// For row programs that access packs of 16 bytes, the fastest access on a GPU. row.each_piece(f, x, y, ...) calls f(piece) for contiguous
+// elements of the rows at x, y, ... A piece has 16 bytes of the narrowest type of these rows.
 //
 //   row.each_piece([&](auto piece) { piece.store(y, factor * piece.load(x) + piece.load(bias)); }, x, bias, y);
 //
 // One formula serves a pack and a single element. piece.load(x) is a number of the type of the computation (f32 for bf16), or Lanes of it:
-// one number for each element, with the arithmetic of numbers. map(f, a, b, ...) applies any other function of numbers. piece.read and
+// one number for each element, with the usual arithmetic. map(f, a, b, ...) applies any other function of numbers. piece.read and
 // piece.write leave the type as it is. piece.write_mixed<k> writes k interleaved rows: y[i k + q] is element i of row q. On the CPU f is
 // called with single elements; the compiler combines these into vectors.
 #pragma once
@@ -25,7 +25,7 @@ template <class A, int kCount> struct Lanes {
   }
 };
 
-// The number in lane i. A plain number is the same in every lane.
+// The number in lane i. A single number is the same in every lane.
 template <class A, int kCount> __device__ inline A lane_of(const Lanes<A, kCount>& a, int i) { return a.v[i]; }
 template <class A> HD A lane_of(A a, int) { return a; }
 
@@ -70,7 +70,7 @@ struct One {
   HD One from(int64_t begin) const { return {begin + i}; }
 };
 
-// The elements i .. i + kCount - 1. They begin at a multiple of 16 bytes in each row.
+// The elements i .. i + kCount - 1 of a row. They begin at a multiple of 16 bytes in each row.
 template <int kCount> struct Piece {
   int64_t i;
 
@@ -114,7 +114,7 @@ template <int kCount> struct Piece {
     for (int k = 0; k < kCount; ++k) indices.v[k] = i + k;
     return indices;
   }
-  __device__ Piece from(int64_t begin) const { return {begin + i}; }  // in rows that begin `begin` elements later, a multiple of kCount
+  __device__ Piece from(int64_t begin) const { return {begin + i}; }  // for rows that begin `begin` elements later, a multiple of kCount
 
  private:
   template <class T> HD static constexpr int bytes() { return kCount * static_cast<int>(sizeof(T)); }
@@ -128,7 +128,7 @@ template <class... Ts> HD constexpr int elements_of_piece() {
 }
 template <class... Ts> HD bool on_16_bytes(const Ts*... pointers) { return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...); }
 
-// On the GPU single elements are also used if a row does not begin or end at a multiple of 16 bytes.
+// On the GPU, single elements are also used if a row does not begin or end at a multiple of 16 bytes.
 template <class F, class... Ts> __device__ void BlockRow::each_piece(F f, const Ts*... rows) const {
   constexpr int kCount = elements_of_piece<Ts...>();
   if (n % kCount == 0 && on_16_bytes(rows...))
@@ -144,11 +144,11 @@ template <class F, class... Ts> HD void LoopRow::each_piece(F f, const Ts*...) c
 }
 #endif
 
-// Calls f<k>() if n is one of the kSome, k; else returns false. For arrays in registers, with a constant size.
+// If n is one of the constants kSome, calls f<n>(); else returns false. Used for arrays in registers, with a constant size.
 template <int... kSome, class F> HD bool with_constant(int64_t n, F f) {
   return ((n == kSome && (f.template operator()<kSome>(), true)) || ...);
 }
-// y[i count + q] = x[q step + i] for `count` rows q of x; a missing row means zeros.
+// y[i count + q] = x[q step + i] for `count` rows q of x; a missing row is treated as zeros.
 template <class Row, class T, class Exists> HD void interleave(Row row, const T* x, int64_t step, T* y, int64_t count, Exists exists) {
   const auto by_pieces = [&]<int kCount>() {
     row.each_piece(

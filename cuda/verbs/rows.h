@@ -1,16 +1,16 @@
-// for_rows(name, device, rows, n, program): program(r, row) for every row r of n elements.
+// for_rows(name, device, rows, n, program) calls program(r, row) for every row r of n elements.
 //
 // A program is a formula over one row, written once for every device. The softmax of a row, for example, is three steps of `row`:
 //   const A largest = row.max([&](int64_t c) { return A(x_rc(r, c)); });
 //   const A sum = row.sum([&](int64_t c) { return e_rc(r, c) = math::exp(A(x_rc(r, c)) - largest); });
 //   row.each([&](int64_t c) { p_rc(r, c) = T(e_rc(r, c) / sum); });
 //
-// On the CPU `row` is a LoopRow: each step is one vectorised loop, and the CPU threads share the rows. On the GPU it is a BlockRow: a
-// thread block works on one row, all of its threads run the full program, and `max` and `sum` give all of them the same value. Code between
-// the steps runs in every thread of the block, so results are stored inside a step (row.once for one number per row).
+// On the CPU, `row` is a LoopRow: each step is one vectorized loop, and the CPU threads share the rows. On the GPU, it is a BlockRow: a
+// thread block works on one row, all its threads run the full program, and `max` and `sum` return the same value to all threads. Code
+// between the steps runs in every thread of the block, so results are stored inside a step (row.once for one number per row).
 //
-// A sum of floats depends on its order. `sum` keeps a fixed number of partial sums, one per lane of a vector or per thread of the block,
-// and adds these up in a fixed order. So the bits do not depend on the number of CPU threads.
+// A sum of floats depends on the order of its terms. `sum` keeps a fixed number of partial sums, one per lane of a vector or per thread of
+// the block, and adds these up in a fixed order, so the bits do not depend on the number of CPU threads.
 #pragma once
 #include <type_traits>
 
@@ -113,8 +113,8 @@ template <class Program> struct RowKernel {
 // A block as wide as the row, rounded up to full warps.
 inline int threads_for_row(int64_t n) { return static_cast<int>(between<int64_t>(32, (n + 31) / 32 * 32, 256)); }
 
-// The elements that one thread handles together: Program::kNeighbours if the program only uses each_piece (cuda/verbs/pieces.h), else 1.
-// This way a block has no idle threads.
+// The elements that one thread handles together: Program::kNeighbours if the program only uses each_piece (cuda/verbs/pieces.h), else 1. No
+// thread of a block is then idle.
 template <class Program> constexpr int neighbours_of() {
   if constexpr (requires { Program::kNeighbours; }) return Program::kNeighbours;
   else return 1;
@@ -139,8 +139,8 @@ template <class Program> void for_rows(const char* name, Device device, int64_t 
 
 #endif
 
-// for_rows of Program<T>; T is the element type of x. The program's members are x and the arguments after it: a tensor becomes the
-// pointer to its elements T, or null if it is empty; other members are passed as they are.
+// Calls for_rows with Program<T>, where T is the element type of x. The program's members are x and the arguments after it: a tensor
+// becomes the pointer to its elements, or null if it is empty; other members are passed as they are.
 template <class T, class Member> auto member_of(const Member& member) {
   if constexpr (std::is_convertible_v<const Member&, const Tensor&>) return member ? member.template data<T>() : nullptr;
   else return member;

@@ -1,6 +1,6 @@
-// for_short_rows(name, device, rows, n, program): for_rows (cuda/verbs/rows.h) for rows that are much shorter than a thread block, such as
-// the columns of one head. On the GPU a row is one warp. Most threads of a block would be idle. A verb cannot read numbers that the verb
-// before it has stored, and each_piece does not exist.
+// for_short_rows(name, device, rows, n, program): like for_rows (cuda/verbs/rows.h), for rows that are much shorter than a thread block,
+// such as the columns of one head. On the GPU, a warp works on a row. With a block per row, most threads would be idle. A step cannot read
+// numbers that the step before it has stored, and each_piece does not exist.
 #pragma once
 #include "cuda/verbs/rows.h"
 

@@ -1,4 +1,4 @@
-// The asynchronous copies of one CUDA thread (cp_async). They arrive only when it waits for them, as late as possible on a GPU.
+// The asynchronous copies of one CUDA thread (cp_async). They arrive only when the thread waits for them, as late as possible on a GPU.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -25,12 +25,12 @@ class AsyncCopies {
     void* target;
     const void* source;
     size_t bytes, source_bytes;
-    unsigned group;  // number of groups closed before it
+    unsigned group;  // number of groups closed before this copy
     Loc loc;
   };
-  void arrive(unsigned groups);  // the first `groups` of them
-  std::vector<Copy> copies_;     // in the order of their starts
-  unsigned groups_ = 0;          // closed
+  void arrive(unsigned groups);  // completes the copies of the first `groups` groups
+  std::vector<Copy> copies_;     // in starting order
+  unsigned groups_ = 0;          // number of closed groups
 };
 
 }  // namespace emu

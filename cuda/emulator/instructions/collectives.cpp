@@ -22,7 +22,7 @@ void Block::collective(const char* name, unsigned mask, void* payload, Resolve r
   else yield();
 }
 
-// Returns false if a lane of the mask has not arrived yet, or first waits for other lanes.
+// Returns false if a lane of the mask has not arrived yet, or waits for other lanes first.
 bool Block::try_complete(Warp& warp, unsigned lane) {
   const Arrival& first = warp.arrivals[lane];
   const unsigned lanes = first.mask & warp.live;
@@ -92,7 +92,7 @@ void resolve_shuffle(void* const* payloads, unsigned lanes) {
   });
 }
 
-// The lane to read from. As in PTX, `index` wraps around in its segment. The others read their own lane if theirs is outside.
+// The lane to read from. As in PTX, `index` wraps around in its segment. The other kinds read their own lane if the source is outside.
 unsigned source_lane(Shuffle kind, unsigned lane, unsigned argument, unsigned width) {
   const unsigned begin = lane & ~(width - 1), last = begin + width - 1, by = argument % kLanes;
   switch (kind) {
@@ -141,7 +141,7 @@ void poll() { current_block->poll(); }
 
 void fence() {
 #if RICCI_TSAN
-  // ThreadSanitizer does not know fences. Here each fence orders everything before it, in any thread, with everything after it.
+  // ThreadSanitizer does not support fences. Here, each fence orders everything before it, in any thread, with everything after it.
   static char tag;
   order_release(&tag);
   order_acquire(&tag);

@@ -6,7 +6,7 @@
 
 namespace emu {
 
-// ---- the parts of the functions below; wrapped instructions (mma, ldmatrix) use `collective` as well
+// ---- parts of the functions below; wrapped instructions (mma, ldmatrix) also use `collective`
 
 // Computes a collective for all lanes together: payloads[l] is the payload that lane l passed to `collective`.
 using Resolve = void (*)(void* const* payloads, unsigned lanes);
@@ -22,7 +22,7 @@ unsigned lane();
 void barrier(Loc loc);
 void poll();  // lets all other threads of the block run first
 void fence();
-inline constinit thread_local bool isolated = false;  // blocks do not see each other: see isolation.h
+inline constinit thread_local bool isolated = false;  // true if blocks do not see each other's writes (isolation.h)
 void note_atomic(const void* p, size_t bytes);
 void show_writes_to_all_blocks();
 
@@ -43,7 +43,7 @@ template <class T> T from_bits(uint64_t bits) {
   return value;
 }
 
-// ---- block and warp barriers, fences. A default Loc is the line of the caller.
+// ---- block and warp barriers, fences. The default Loc is the line of the caller.
 
 inline void __syncthreads(Loc loc = {}) { barrier(loc); }
 void __syncwarp(unsigned mask = ~0u, Loc loc = {});

@@ -1,4 +1,4 @@
-// The wrapped instructions by their definition: the registers of a warp before and after.
+// Implements the wrapped instructions by their definition: the registers of a warp before and after.
 #include "cuda/ptx.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ void resolve_ldmatrix(void* const* payloads, unsigned) {
   }
 }
 
-// Error: not all `bytes` bytes at p are in the block's shared memory.
+// Throws if not all `bytes` bytes at p are in the block's shared memory.
 void check_shared(const char* what, const void* p, size_t bytes, Loc loc) {
   if (!current_block->shared().contains(p, bytes))
     current_block->fail_thread(std::string(what) + " at " + describe(loc) + ": the address is not in shared memory");

@@ -1,4 +1,4 @@
-// The products of warpgroups: their checks, and their arithmetic in plain loops.
+// Checks the products of warpgroups and computes them in plain loops.
 #include "cuda/emulator/instructions/wgmma.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ void check_seen(const Product& product, const char* otherwise) {
   check_seen(product, product.right, otherwise);
 }
 
-// Loads an element here, visible to ThreadSanitizer.
+// Loads an element in this function, visible to ThreadSanitizer.
 float loaded(const Operand& operand, unsigned k, unsigned column) {
   ricci::bf16 element;
   std::memcpy(&element, shared_bytes() + operand.offset_of(k, column), sizeof element);
@@ -84,8 +84,8 @@ void execute(const char* name, Loc loc, uint64_t left = 0, uint64_t right = 0, P
 
 }  // namespace
 
-// Eight rows of 128 bytes are a pattern of 1,024 bytes. The 16-byte chunks of a row are permuted by an exclusive or with the row index, so
-// a column is in different banks. The hardware derives the row index from the address.
+// Eight rows of 128 bytes form a pattern of 1,024 bytes. The 16-byte chunks of a row are permuted by an exclusive or with the row index, so
+// the elements of a column are in different banks. The hardware derives the row index from the address.
 unsigned Operand::offset_of(unsigned k, unsigned column) const {
   const unsigned row = transposed ? k : column, along = transposed ? column : k;
   const unsigned address = start + row / 8 * stride + row % 8 * kSwizzle + along / 64 * leading + along % 64 * 2;
@@ -155,15 +155,15 @@ void AsyncProducts::wait(unsigned groups_left, const Registers& d, Loc loc) {
   deliver(d, loc);
 }
 
-// Writes the sums without an unfinished product to their registers.
+// Writes the sums that have no unfinished product to their registers.
 void AsyncProducts::deliver(const Registers& d, Loc loc) {
   const auto done = [this](const Sum& sum) {
     return std::none_of(products_.begin(), products_.end(), [&](const Product& product) { return product.d == sum.d; });
   };
   for (const Sum& sum : sums_) {
     if (!done(sum)) continue;
-    if (!sum.untouched()) fail_product("wgmma_wait", loc, "d was written before it");
-    if (!d.hold(sum.d)) fail_product("wgmma_wait", loc, "it completes a product but does not name its d");
+    if (!sum.untouched()) fail_product("wgmma_wait", loc, "d was written before the wait");
+    if (!d.hold(sum.d)) fail_product("wgmma_wait", loc, "the wait completes a product but does not name its d");
     std::copy(sum.values.begin(), sum.values.end(), sum.d);
   }
   std::erase_if(sums_, done);

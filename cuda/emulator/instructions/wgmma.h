@@ -1,6 +1,6 @@
 // The products of warpgroups (wgmma in cuda/ptx.h) on the emulator. A GPU computes them while the kernel continues. To find kernels that do
-// not wait, the accumulators hold NaN from the start of a product. Each lane computes its own elements as late as possible: when it waits.
-// This shows results that are read too early, and shared memory or registers of the left operand that change too early.
+// not wait, the accumulators hold NaN from the start of a product, and each lane computes its own elements as late as possible: when it
+// waits. This reveals results that are read too early, and shared memory or registers of the left operand that are changed too early.
 #pragma once
 #include <array>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace emu {
 
-// An array of registers named by a kernel.
+// An array of registers that a kernel passes to an instruction.
 struct Registers {
   const void* first = nullptr;
   size_t bytes = 0;
@@ -31,12 +31,12 @@ struct Product {
   const char* name;
   float* d;             // [columns / 8][4]
   const uint32_t* a;    // null if the left operand is in shared memory
-  Operand left, right;  // left: without columns if it is in registers
+  Operand left, right;  // left has no columns if it is in registers
   bool accumulate;
   Loc loc;
-  unsigned group = 0;  // number of groups closed before it
+  unsigned group = 0;  // number of groups closed before this product
   uint32_t a_at_issue[4] = {};
-  float rows[2][16] = {};  // in the left operand, of this lane's elements
+  float rows[2][16] = {};  // rows of the left operand for this lane's elements
 };
 
 // The unfinished products of one CUDA thread.
@@ -60,11 +60,11 @@ class AsyncProducts {
   void run(const Product& product);
   void deliver(const Registers& d, Loc loc);
 
-  std::vector<Product> products_;  // in the order of their starts
+  std::vector<Product> products_;  // in starting order
   std::vector<Sum> sums_;          // their accumulators
   std::array<Registers, 2> fenced_{};
-  bool has_fenced_ = false;  // since the last wait
-  unsigned groups_ = 0;      // closed
+  bool has_fenced_ = false;  // true after a wgmma_fence since the last wait
+  unsigned groups_ = 0;      // number of closed groups
 };
 
 // The four warps of a warpgroup execute the same instructions in the same order, but not at the same time.
@@ -76,14 +76,14 @@ class Warpgroups {
     uint64_t left, right;  // descriptors
   };
   void begin_block(unsigned warps);
-  // The mistake in the next step of a warp; empty if it is correct.
+  // Adds the next step of a warp. Returns the mistake in it, or an empty text.
   std::string add(unsigned warp, const Step& step);
-  std::string unfinished() const;  // the mistake at the end of the block
+  std::string unfinished() const;  // the mistake found at the end of the block
 
  private:
   static constexpr unsigned kWarps = 4;
   struct Log {
-    std::vector<Step> steps;  // not yet executed by all four
+    std::vector<Step> steps;  // not yet executed by all four warps
     unsigned executed[kWarps] = {};
   };
   unsigned warps_ = 0;
@@ -92,20 +92,20 @@ class Warpgroups {
 
 class SharedMemory;
 
-// Shared memory as tensor cores see it, through the asynchronous proxy. It only shows writes before fence_proxy_async and a barrier after
-// it. The emulator does not know the writer, so it expects the fence from all threads of the block.
+// Shared memory as tensor cores see it, through the asynchronous proxy. It shows only writes before a fence_proxy_async that a barrier
+// follows. The emulator does not know the writer, so it expects the fence from all threads of the block.
 class AsyncProxy {
  public:
   void begin_block();
   void fence(unsigned thread, unsigned live, const SharedMemory& shared);
-  void written(unsigned thread);  // by an asynchronous copy that has arrived
+  void written(unsigned thread);  // called after an asynchronous copy of this thread has arrived
   void barrier(unsigned live);
   bool sees(const SharedMemory& shared, unsigned offset, unsigned bytes) const;
 
  private:
   std::vector<bool> fenced_by_;
   unsigned fences_ = 0;
-  std::vector<unsigned char> fenced_, seen_;  // shared memory at the last fence; as it is seen
+  std::vector<unsigned char> fenced_, seen_;  // shared memory at the last fence; shared memory as the proxy shows it
 };
 
 }  // namespace emu

@@ -1,7 +1,7 @@
-// The arguments of a launch. A GPU cannot read the CPU's memory, so pointers must be to device memory. A kernel is a struct of bytes, and
-// every word of eight bytes is checked. A readable address of this process outside of device memory is a pointer to CPU memory. Addresses
-// that a GPU's driver reserves without memory are not readable; they look like a pair of small numbers. Builds with sanitizers or with
-// compilers that cannot clear padding (emu::launch_kernel) check nothing. There too many numbers look like a pointer.
+// Checks the arguments of a launch. A GPU cannot read the CPU's memory, so pointers must point to device memory. A kernel is a struct of
+// bytes, and every word of eight bytes is checked. A readable address of this process outside of device memory is a pointer to CPU memory.
+// Addresses that a GPU's driver reserves without memory are not readable; they look like a pair of small numbers. Builds with sanitizers or
+// with compilers that cannot clear padding (emu::launch_kernel) check nothing: in those builds too many numbers would look like pointers.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,9 +23,9 @@ constexpr bool kIsChecked = false;
 constexpr bool kIsChecked = true;
 #endif
 
-// Addresses are above 4 GiB and have at most 47 bits. The operating system knows if one can be read: rt_sigprocmask first copies eight
-// bytes from it and fails with EFAULT if it cannot. If it can, the call fails at the requested operation (it does not exist) and changes
-// nothing.
+// Addresses are above 4 GiB and have at most 47 bits. The operating system can tell whether an address is readable: rt_sigprocmask first
+// copies eight bytes from it and fails with EFAULT if that is impossible. Else the call changes nothing and fails, since no such operation
+// exists.
 bool is_readable(uintptr_t address) {
   if (address >> 32 == 0 || address >> 47 != 0) return false;
   constexpr int kNoOperation = ~0;
@@ -42,7 +42,7 @@ void check_arguments(const Launch& launch, const void* kernel, size_t bytes) {
     uintptr_t word = 0;
     std::memcpy(&word, static_cast<const char*>(kernel) + offset, sizeof word);
     if (!is_device_memory(word) && is_readable(word))
-      ricci::fail("{}: the argument at byte {} of {} is a pointer to memory of the CPU, expected device memory (launched at {})",
+      ricci::fail("{}: the argument at byte {} of {} is a pointer to CPU memory, expected device memory (launched at {})",
           {launch.name, offset, bytes, describe(launch.loc)});
   }
 }

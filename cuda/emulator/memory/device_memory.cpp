@@ -17,7 +17,8 @@ namespace emu {
 namespace {
 
 constexpr size_t kAlign = 256, kRedZone = 256;
-// After the red zone, for rows that a kernel writes past the end. They must not reach the CPU's heap before they are reported.
+// Spare bytes after the red zone, for rows that a kernel writes past the end. Such writes must not reach the CPU's heap before they are
+// reported.
 constexpr size_t kSpare = 16 << 10;
 
 struct Allocation {
@@ -30,7 +31,7 @@ struct Allocation {
   size_t all_bytes() const { return (kRedZone + bytes + kRedZone + kSpare + kAlign - 1) / kAlign * kAlign; }
 };
 
-// For AddressSanitizer: memory for kernels and copies only.
+// For AddressSanitizer: makes memory accessible only to kernels and copies.
 void hide([[maybe_unused]] const void* data, [[maybe_unused]] size_t bytes) {
 #if RICCI_ASAN
   __asan_poison_memory_region(data, bytes);
@@ -45,9 +46,9 @@ void show([[maybe_unused]] const void* data, [[maybe_unused]] size_t bytes) {
 struct Heap {
   std::mutex mutex;
   std::map<const unsigned char*, Allocation> allocations;
-  int launches = 0;  // running now
+  int launches = 0;  // number of running launches
 
-  // The allocation that holds the range. `what` names the caller.
+  // The allocation that contains the range. `what` is the caller, for messages.
   const Allocation& find(const char* what, const void* data, size_t bytes) {
     const auto address = static_cast<const unsigned char*>(data);
     auto next = allocations.upper_bound(address);

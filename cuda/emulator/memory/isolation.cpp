@@ -1,5 +1,5 @@
-// Blocks run one after the other on the same memory. After each block its changed bytes are moved to `after` and the old values are
-// restored, so the next block does not see them.
+// Blocks run one after another on the same memory. After each block, its changed bytes are moved to `after` and the old values are
+// restored, so the next block does not see the changes.
 #include "cuda/emulator/memory/isolation.h"
 
 #include <algorithm>
@@ -20,12 +20,12 @@ Isolation::Isolation() {
 
 void Isolation::begin_block(uint64_t block) { block_ = static_cast<uint32_t>(block + 1); }
 
-// The running block has changed a byte that a different block also wrote.
+// Notes that the running block has changed a byte that a different block also wrote.
 void Isolation::note_race(const Region& region, size_t i, uint32_t other) {
   if (!race_.bytes) race_ = {other - 1, i, region.bytes};
 }
 
-// A byte that was changed without an atomic.
+// Notes a byte that was changed without an atomic.
 void Isolation::note_unordered(const Region& region, size_t i) {
   if (region.writer[i] != kNobody) note_race(region, i, region.writer[i]);
   if (ordered_) return;
@@ -51,7 +51,7 @@ void Isolation::show_to_all(Region& region, size_t i) {
   region.fenced[i] = block_;
 }
 
-// Calls f(i) for each byte that differs from before the launch.
+// Calls f(i) for each byte that differs from its value before the launch.
 template <class F> void Isolation::for_changed_bytes(const Region& region, F f) {
   constexpr size_t kAtOnce = 256;
   for (size_t first = 0; first < region.bytes; first += kAtOnce) {

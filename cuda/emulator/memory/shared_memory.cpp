@@ -1,5 +1,5 @@
-// One allocation for all variables of a block. It is poisoned or filled before each block. Values of the last block would hide a missing
-// write.
+// One allocation contains all variables of a block. It is poisoned or filled before each block. Values of the last block would hide a
+// missing write.
 #include "cuda/emulator/memory/shared_memory.h"
 
 #include <cstdlib>

@@ -8,7 +8,7 @@ namespace emu {
 
 class SharedMemory {
  public:
-  // The maximum, on Hopper: 227 KiB for a block, at most 48 KiB of it static.
+  // The limits on Hopper: 227 KiB for a block, at most 48 KiB of them static.
   static constexpr size_t kMaxBytes = 227 * 1024, kMaxStaticBytes = 48 * 1024;
 
   SharedMemory() = default;
@@ -18,17 +18,17 @@ class SharedMemory {
 
   void begin_block(size_t dynamic_bytes);
   void* dynamic() const { return memory_; }
-  bool contains(const void* p, size_t bytes) const;  // all bytes in one variable
+  bool contains(const void* p, size_t bytes) const;  // true if all bytes are in one variable
   void copy_to(std::vector<unsigned char>& bytes) const;
-  // The variable of that key, made on first use. Null if it does not fit.
+  // The variable with this key, made on first use. Null if it does not fit.
   void* variable(const void* key, const char* name, size_t bytes);
-  // The first write into a red zone; the name is null without one. AddressSanitizer checks the red zones itself.
+  // The first write into a red zone; the name is null if none was found. AddressSanitizer checks the red zones itself.
   struct Damage {
     const char* variable = nullptr;
     size_t bytes = 0, position = 0, offset = 0;  // offset: from the start of all shared memory
   };
   Damage damage() const;
-  const unsigned char* repaired(const Damage& damage);  // that byte, as before it was written
+  const unsigned char* repaired(const Damage& damage);  // restores that byte and returns its address
 
  private:
   struct Variable {

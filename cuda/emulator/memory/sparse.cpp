@@ -1,5 +1,5 @@
-// An access outside of sparse memory is a fault of the processor. The handler jumps back into the thread that caused it (siglongjmp).
-// Returning would repeat the access.
+// An access outside of sparse memory is a fault of the processor. The signal handler jumps back into the thread that caused the fault
+// (siglongjmp). Returning would repeat the access.
 #include "cuda/emulator/memory/sparse.h"
 
 #include <sys/mman.h>
@@ -23,10 +23,10 @@ thread_local uintptr_t fault = 0;
 
 size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Other faults go to the earlier handler. The access is repeated when this one returns.
+// Other faults go to the previous handler, when the access is repeated after this handler returns.
 void on_fault(int, siginfo_t* info, void*) {
   fault = reinterpret_cast<uintptr_t>(info->si_addr);
-  if (current_block && current_block->landing()) {  // outside of this, the thread can hold the lock of the heap
+  if (current_block && current_block->landing()) {  // elsewhere, the thread could hold the lock of the heap
     const DeviceRange nearest = nearest_allocation(fault);
     if (nearest.end && fault + kGuard >= nearest.begin && fault < nearest.end + kGuard)
       siglongjmp(*static_cast<sigjmp_buf*>(current_block->landing()), 1);
@@ -51,7 +51,7 @@ void* map_sparse(size_t bytes) {
   void* mapped = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   char* memory = static_cast<char*>(mapped) + kGuard;
-  madvise(memory, whole_pages(bytes), MADV_NOHUGEPAGE);  // a written byte takes 4 KiB
+  madvise(memory, whole_pages(bytes), MADV_NOHUGEPAGE);  // so a written byte uses only 4 KiB
   if (mprotect(memory, whole_pages(bytes), PROT_READ | PROT_WRITE) == 0) return memory;
   munmap(mapped, all);
   return nullptr;

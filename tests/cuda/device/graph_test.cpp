@@ -143,7 +143,7 @@ TEST_CASE("graph: messages") {
   CHECK(message_of([&] { graph.record([&] { to(Tensor({1}), device); }); }) == "graph: a copy from the CPU cannot be recorded");
   CHECK(message_of([&] { graph.record([&] { synchronize(device); }); }) == "graph: waiting for the device cannot be recorded");
   CHECK(message_of([&] { graph.record([&] { Tensor({129}, Dtype::f32, device); }); }) ==
-        "graph: the work asks for more memory than the 512 bytes it was measured with");
+        "graph: the work needs more memory than the 512 bytes that were measured");
   CHECK(message_of([&] { graph.launch(); }) == "graph: nothing is recorded");
   CHECK(values_of(gelu(x)) == values_of(gelu(x)));  // nothing is being recorded
   graph.record([&] { gelu(x); });

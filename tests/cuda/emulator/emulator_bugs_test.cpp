@@ -188,7 +188,7 @@ TEST_CASE("a pointer to memory of the CPU as an argument") {
   const DeviceArray<float> x(32);
   std::vector<float> host(32);
   const std::string error =
-      "kernel: the argument at byte 8 of 16 is a pointer to memory of the CPU, expected device memory (launched at caller.cu:12)";
+      "kernel: the argument at byte 8 of 16 is a pointer to CPU memory, expected device memory (launched at caller.cu:12)";
   CHECK(error_of([&] { start({32, host.data()}); }) == error);
   float on_stack = 0;
   CHECK(error_of([&] { start({1, &on_stack}); }) == error);

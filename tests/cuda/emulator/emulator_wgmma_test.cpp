@@ -201,7 +201,7 @@ TEST_CASE("shared memory that is written while a product reads it") {
 
 TEST_CASE("registers that are touched before a product is finished") {
   check_error<Mistake::a_changed>("a was changed before the wgmma_wait");
-  check_error<Mistake::d_written_early>("d was written before it");
+  check_error<Mistake::d_written_early>("d was written before the wait");
   check_error<Mistake::d_written_between>("d was written while an earlier product was unfinished");
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("registers that no fence or wait names") {
   check_error<Mistake::no_fence>("no wgmma_fence names its registers since the last wgmma_wait");
   check_error<Mistake::fence_without_d>("no wgmma_fence names its registers since the last wgmma_wait");
   check_error<Mistake::left_without_fence>("no wgmma_fence names its registers since the last wgmma_wait");
-  check_error<Mistake::wait_without_d>("it completes a product but does not name its d");
+  check_error<Mistake::wait_without_d>("the wait completes a product but does not name its d");
 }
 
 TEST_CASE("warps of a warpgroup that do not go the same way") {

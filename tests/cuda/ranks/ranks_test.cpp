@@ -146,7 +146,7 @@ TEST_CASE("ranks: a tensor that cannot be sent is an error") {
   FixedRanks ranks(0, 2);
   CHECK(message_of([&] { ranks.sum({tensor_of(std::vector<int64_t>{1}, {1})}); }) == "ranks: cannot sum i64, expected f32, f64 or bf16");
   CHECK(message_of([&] { ranks.from_first(zeros({1}, Dtype::f32, Device::cuda_emulated)); }) ==
-        "ranks: rank 0 sends a tensor of cuda_emulated, expected cpu");
+        "ranks: rank 0 sends a tensor on cuda_emulated, expected cpu");
 }
 
 TEST_CASE("ranks: a sum is a write, so the tape notices it") {
