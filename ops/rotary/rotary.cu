@@ -135,8 +135,7 @@ template <class T> struct BackwardGain {
 
 HOST void check_heads(const Shape& x, const RotaryHeads& heads, const Tensor& q_gain_k, const Tensor& k_gain_k) {
   if (heads.queries < 1 || heads.keys < 1 || heads.width < 1)
-    fail("rotary: there are {} heads of queries and {} of keys, of {} columns each, expected 1 or more",
-        {heads.queries, heads.keys, heads.width});
+    fail("rotary: {} query heads and {} key heads of {} columns, expected 1 or more of each", {heads.queries, heads.keys, heads.width});
   if (heads.queries > x[2] / heads.width - heads.keys)
     fail("rotary: x_bcd{} does not have {} + {} heads of {} columns", {show(x), heads.queries, heads.keys, heads.width});
   if (x[0] * x[1] >> 32) fail("rotary: x_bcd{} has {} positions, expected fewer than 2^32", {show(x), x[0] * x[1]});
@@ -153,8 +152,7 @@ HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, in
     fail("rotary: table_Cr is {}, expected {} for x_bcd in {}",
         {name_of(table_Cr.dtype()), name_of(sums_of(x.dtype())), name_of(x.dtype())});
   if (turned % 2 || turned > width) fail("rotary: table_Cr{} turns {} columns of heads of {}", {show(table_Cr.shape()), turned, width});
-  if (first < 0 || first > positions - count)
-    fail("rotary: {} positions from {} on are needed, but table_Cr has {}", {count, first, positions});
+  if (first < 0 || first > positions - count) fail("rotary: table_Cr has {} positions, expected {} from {} on", {positions, count, first});
   if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr)) fail("rotary: table_Cr needs a gradient, but is a constant");
 }
 

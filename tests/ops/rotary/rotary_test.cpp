@@ -149,9 +149,8 @@ TEST_CASE("rotary: messages") {
   CHECK(message({1, 1, 4}, gain, Tensor({3}), none) == "rotary: index k is 4 in q_gain_k[4] but 3 in k_gain_k[3]");
   CHECK(message({1, 1, 4}, none, none, none) == "rotary: there are neither gains nor a table");
   CHECK(message({1, 1, 3}, none, none, table) == "rotary: table_Cr[3 4] turns 4 columns of heads of 3");
-  CHECK(message({1, 1, 4}, none, none, table, 1) == "rotary: 3 positions from 1 on are needed, but table_Cr has 3");
-  CHECK(
-      message({1, 1, 4}, none, none, table, INT64_MAX) == "rotary: 3 positions from 9223372036854775807 on are needed, but table_Cr has 3");
+  CHECK(message({1, 1, 4}, none, none, table, 1) == "rotary: table_Cr has 3 positions, expected 3 from 1 on");
+  CHECK(message({1, 1, 4}, none, none, table, INT64_MAX) == "rotary: table_Cr has 3 positions, expected 3 from 9223372036854775807 on");
   CHECK(message({1, 1, 4}, none, none, convert(table, Dtype::f64)) == "rotary: table_Cr is f64, expected f32 for x_bcd in f32");
   Tape tape;
   CHECK(message({1, 1, 4}, none, none, tape.watch(table)) == "rotary: table_Cr needs a gradient, but is a constant");
