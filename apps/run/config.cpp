@@ -46,9 +46,7 @@ class Guard final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
   void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    reject(mark, "aliases are not supported; to share keys, use base: FILE");
-  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { reject(mark, "aliases are not supported; base: FILE shares keys"); }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { open(mark); }
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override { open(mark); }
   void OnSequenceEnd() override { --depth_; }

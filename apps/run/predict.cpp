@@ -190,9 +190,7 @@ void add_options(CLI::App& app, Options& options) {
   add_text_options(app, options.text, true);
   app.get_option("--encoding")->needs(data);
   app.add_flag("--jsonl", options.json_lines, "Read and write JSON lines; the document is the run's text_field, or \"text\"");
-  app.add_option("--batch", options.batch, "Documents per batch; 1 answers each line immediately")
-      ->check(at_least_one)
-      ->capture_default_str();
+  app.add_option("--batch", options.batch, "Documents per batch (1: immediate answers)")->check(at_least_one)->capture_default_str();
   add_model_options(app, options.model, "Tokens of a document that are read");
 }
 

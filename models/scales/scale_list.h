@@ -18,7 +18,7 @@ struct ScalesConfig {
 };
 
 inline void visit_fields(ScalesConfig& c, const Fields& field) {
-  field("scales", c.scales, "tokens per cell of each scale, from fine to coarse; the first is 1, and each divides the next")
+  field("scales", c.scales, "tokens per cell, from fine to coarse; the first is 1, and each divides the next")
       .in(1, Visibility::kMaxTokens);
 }
 

@@ -138,8 +138,7 @@ TEST_CASE("rotary: messages") {
     return message_of([&] { rotary(x, heads, q, k, table_Cr, first); });
   };
   CHECK(message({2, 1, 4}, none, none, table) == "no error");
-  CHECK(
-      message({0, 1, 4}, none, none, table) == "rotary: there are 0 heads of queries and 1 of keys, of 4 columns each, expected 1 or more");
+  CHECK(message({0, 1, 4}, none, none, table) == "rotary: 0 query heads and 1 key heads of 4 columns, expected 1 or more of each");
   CHECK(message({2, 2, 4}, none, none, table) == "rotary: x_bcd[2 3 12] does not have 2 + 2 heads of 4 columns");
   const int64_t many = int64_t{1} << 62;  // the sum of two is below 0
   CHECK(message({many, many, 4}, none, none, table) ==
