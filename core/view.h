@@ -1,5 +1,5 @@
-// A kernel's view of a tensor: a pointer and extents, indexed like the formula: y_rc(r, c). It does not own the memory. A GPU kernel could
-// not count its owners.
+// A kernel's view of a tensor: a pointer and extents, indexed like the formula: y_rc(r, c). It does not own the memory,
+// since a GPU kernel could not count the owners.
 #pragma once
 #include <type_traits>
 

@@ -65,7 +65,7 @@ Batch load_batch(const SafetensorsFile& file, Objective objective, Device device
   }
   if (file.contains("lengths")) lengths_b = load_integers(file, "lengths", 1, "[batch]");
   if (lengths_b && lengths_b.size() != ids[0])
-    fail("{}: lengths {} and ids {} differ in their batch", {file.path(), show(lengths_b.shape()), show(ids)});
+    fail("{}: lengths {} and ids {} have different batch sizes", {file.path(), show(lengths_b.shape()), show(ids)});
   for (int64_t i = 0; lengths_b && i < lengths_b.size(); ++i)
     if (const int64_t length = lengths_b.data<int64_t>()[i]; length < 0 || length > ids[1])
       fail("{}: length {} at [{}] of lengths is outside 0 .. {}", {file.path(), length, i, ids[1]});

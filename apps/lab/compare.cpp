@@ -162,12 +162,13 @@ void add_options(CLI::App& app, Options& options) {
       "a model for each value: lr=[1e-3,3e-4]");
   app.add_option("--equal", options.equal, "Amount to make equal to the first model's: " + list_of<Equal>())->capture_default_str();
   app.add_option("--change", options.change, "Key to change in the other models: " + list_of<Change>())->capture_default_str();
-  app.add_option(
-         "--seeds", options.seeds, "Number of seeds for each model (3: the seeds 1, 2 and 3), or a list of seeds: 4,7; by default 1")
+  app.add_option("--seeds", options.seeds, "Seeds of each model: a number (3 means 1, 2 and 3) or a list such as 4,7; by default 1")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(at_least_zero);
-  app.add_option("--only", options.only, "Train only these models of the file: vanilla,top-down")->delimiter(',')->allow_extra_args(false);
+  app.add_option("--only", options.only, "Train only these models of the file, such as vanilla,top-down")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--name", options.name, "Name in runs/NAME_MODEL_SEED; by default the file name, or its key `name`");
   app.add_flag("--plan", options.only_plans, "Print the table of the models without training");
   add_output_option(app, options.report, "Draw the result into this file, .svg or .html");

@@ -34,7 +34,7 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
     return ids;
   }
   if (config.data.empty() && config.validation.empty()) fail("--text: {} was imported without a text; give one", {open.run.path()});
-  if (has_mask(config)) fail("--text: {} learns answers and has no plain text; give one", {open.run.path()});
+  if (has_mask(config)) fail("--text: {} learns answers and has no plain text; give a text file", {open.run.path()});
   const Tokens tokens = open_validation(config, open.run.tokenizer(), open.context).tokens;
   ids.resize(std::min(static_cast<size_t>(tokens.size()), max));
   tokens.read(0, ids);
@@ -57,7 +57,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("run", options.run, kWeightsHelp)->required();
   app.add_option("--text", options.text, "Text, with escapes such as \\n (-: stdin; default: the start of the validation text)");
   app.add_option("--text-file", options.text_file, "File with the text (-: stdin)")->excludes("--text");
-  app.add_option("--length", options.length, "Largest number of tokens of the text")->check(at_least_one)->capture_default_str();
+  app.add_option("--length", options.length, "Maximum number of tokens in the text")->check(at_least_one)->capture_default_str();
   app.add_option(
          "--token", options.look.tokens, "List the tokens nearest to this one (repeatable; default: the most frequent tokens of the text)")
       ->allow_extra_args(false);

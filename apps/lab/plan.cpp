@@ -126,7 +126,7 @@ int plan(const Options& options) {
 
 void add_options(CLI::App& app, Options& options) {
   add_run_options(app, options.run);
-  app.add_option("--memory", options.memory, "Print the largest batch that fits into this memory: 8GiB, 80GB")
+  app.add_option("--memory", options.memory, "Print the largest batch that fits into this memory, such as 8GiB or 80GB")
       ->transform(CLI::AsSizeValue(true));
   app.add_option("--ranks", options.ranks, "Plan one process of a run with this number of processes")->check(at_least_one);
   app.add_flag("--json", options.as_json, "Print JSON");

@@ -107,7 +107,7 @@ void RunFolder::continue_with(const TrainConfig& asked) {
   if (!other.empty())
     fail("{0}: holds a run with {1}; name=... starts a new run, and init={0} name=... trains this one further", {path(), other});
   if (const int64_t done = step_of(*newest_); asked.steps < done)
-    fail("{}: has done {} steps; steps: {} would be fewer", {path(), done, asked.steps});
+    fail("{}: has already done {} steps, more than steps: {}", {path(), done, asked.steps});
   config_ = asked;
 }
 

@@ -67,7 +67,7 @@ class ArenaCounter {
   int64_t left_ = 0;  // bytes of the newest slab that belong to no block
 };
 
-// Error: no memory is left. The message contains the caller, the bytes that it asked for, the running op, and the use of the memory:
+// Error: no memory is left. The message contains the caller, the bytes requested, the running op, and the memory in use:
 //   out of memory on cuda: softmax: forward (ops/rows/softmax.cu:30), after linear (models/layers/block.h:31), asked for 768.0 MiB
 //   (805306368 bytes); 1.5 MiB of 79.1 GiB free on the GPU; held: activations 50.2 GiB, optimizer state 12.0 GiB, parameters 6.0 GiB,
 //   other 1.1 GiB, together 69.3 GiB

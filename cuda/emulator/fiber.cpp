@@ -15,7 +15,7 @@
 #endif
 
 #ifndef RICCI_EMULATOR_UCONTEXT
-// Saves the registers that a function must preserve on the old stack, and restores them from the new one. For a new fiber, `first_frame`
+// Saves on the old stack the registers that a function must preserve, and restores them from the new one. For a new fiber, `first_frame`
 // stores zeros as its registers and its first function as the return address.
 asm(R"(
   .text

@@ -32,7 +32,7 @@ constexpr int64_t kFewColumns = 256;               // with at most this number, 
 constexpr int64_t kNearBytes = 768 * 1024;         // span of an unpacked block of terms that the second cache keeps
 constexpr int64_t kNearerBytes = 512 * 1024;       // likewise, for rows of a that many columns use
 constexpr int64_t kLargeTerms = int64_t{1} << 30;  // per thread, in a product that takes more than about ten milliseconds
-constexpr int64_t kTaskTerms = int64_t{1} << 21;   // about the least per task, if c is cut for the threads
+constexpr int64_t kTaskTerms = int64_t{1} << 21;   // approximate minimum per task if c is divided among the threads
 
 // Computes a block of rows and columns of one matrix c.
 template <class Isa, class Kind, class C> struct Task {

@@ -41,7 +41,7 @@ class Ranks {
   // of ranks and the library, so a second run with the same ranks gets the same bits.
   void sum(const std::vector<Tensor>& tensors);
   std::vector<double> sum_numbers(std::vector<double> numbers);  // one list per rank, all of equal length
-  // Gives the tensor (on the CPU, in place) or the text of rank 0 to every rank. The other ranks wait without a limit. Rank 0 may still be
+  // Broadcasts rank 0's tensor (on the CPU, in place) or text to every rank. The other ranks wait without a limit. Rank 0 may still be
   // reading a text or saving a checkpoint.
   void from_first(const Tensor& t);
   std::string from_first(const std::string& text) { return text_from(0, text, kNoLimit); }

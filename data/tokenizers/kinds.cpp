@@ -96,7 +96,7 @@ std::string find_neighbour(const std::string& path, const char* name) {
 
 Json read_if_there(const std::string& path) { return path.empty() ? Json() : read_json(path); }
 
-// Error: transformers files next to the merges ask for a tokenizer other than GPT-2's, or for more tokens. The ids would be wrong.
+// Error: transformers files next to the merges specify a tokenizer other than GPT-2's, or more tokens. The ids would be wrong.
 void check_is_gpt2(const std::string& merges) {
   const auto refuse = [](const std::string& reason) {
     fail("{}: merges with a vocabulary are read only as GPT-2's, without other tokens; save_pretrained of transformers writes a "

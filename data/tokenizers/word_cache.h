@@ -15,7 +15,7 @@ namespace ricci {
 // A hash table with one slot per hash: a later word replaces an earlier one. It starts small, for prompts, and grows.
 class WordCache {
  public:
-  // Appends the ids of the first `word` bytes of the text. On a miss encode() appends them.
+  // Appends the ids of the first `word` bytes of the text. On a miss, encode() appends them.
   template <class Encode> void append(std::string_view text, size_t word, std::vector<int64_t>& ids, const Encode& encode) {
     if (word > kLongestWord) return encode();
     const Key key = key_of(text.substr(0, word), text.size());

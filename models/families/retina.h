@@ -21,7 +21,7 @@ struct RetinaConfig {
   std::vector<Range> every_window(const ScalesConfig& s, int64_t ctx) const {
     return windows.empty() ? std::vector<Range>(s.scales.size(), {0, ctx}) : windows;
   }
-  // The scale of each head; by default the heads are divided equally.
+  // The scale of each head; by default, the heads are divided equally among the scales.
   std::vector<int64_t> every_head(const ScalesConfig& s, int64_t heads) const {
     return head_groups.empty() ? divided_heads(heads, std::ssize(s.scales)) : head_groups;
   }
@@ -124,7 +124,7 @@ struct Retina {
     const char* const layer = "but the attention of a retina has";
     if (c.qk_norm) fail("model.qk_norm: true, {} no such norms", {layer});
     if (c.kv_heads) fail("model.kv_heads: {}, {} one key head per head", {*c.kv_heads, layer});
-    if (c.head_width) fail("model.head_width: {}, {} heads of d / heads columns", {*c.head_width, layer});
+    if (c.head_width) fail("model.head_width: {}, {} d / heads columns per head", {*c.head_width, layer});
     if (c.qkv_bias) fail("model.qkv_bias: {}, {} separate maps; model.bias sets their biases", {*c.qkv_bias ? "true" : "false", layer});
     if (positions == PositionKind::rope)
       fail("model.positions: rope, but in the attention of a retina queries are tokens and keys are cells");

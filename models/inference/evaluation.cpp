@@ -61,7 +61,7 @@ Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, cons
     total.tokens += static_cast<int64_t>(numbers[i + 1]);
     total.targets += static_cast<int64_t>(numbers[i + 2]);
   }
-  if (total.tokens == 0) fail("evaluation: none of {} targets is scored", {total.targets});
+  if (total.tokens == 0) fail("evaluation: none of the {} targets is scored", {total.targets});
   total.nats_per_token = nats / static_cast<double>(total.tokens);
   return total;
 }

@@ -36,7 +36,7 @@ struct Rope {
   double fraction = 1;
   std::shared_ptr<RotaryTable> table{};  // null without rotary positions
 
-  // The number of columns that are rotated, of a head's `width` columns.
+  // The number of rotated columns in a head of `width` columns.
   int64_t columns(int64_t width) const { return table ? static_cast<int64_t>(fraction * static_cast<double>(width)) : 0; }
 };
 

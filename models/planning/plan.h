@@ -36,7 +36,7 @@ struct StepMemory {
   int64_t parameters = 0;  // number of trained elements
   int64_t peak = 0;        // most bytes of tensors at any time
   HeldBytes at_peak{};     // by purpose; `other` means values between ops, and kernel buffers
-  int64_t gradients = 0;   // most bytes of gradients at any time in a step
+  int64_t gradients = 0;   // peak bytes of gradients in a step
   int64_t working = 0;     // most bytes of activations and `other` at any time, not always at the peak
 };
 

@@ -41,7 +41,7 @@ struct Problem {
   int64_t group = 1;                 // adjacent query heads that share a head of keys and values
 
   HD int64_t d() const { return heads * width; }
-  // The problem of the heads of keys and values: the query heads group h .. group h + group - 1 share head h.
+  // The problem with only the heads of keys and values. Query heads group * h to group * h + group - 1 share head h.
   HD Problem of_key_heads() const {
     Problem keys = *this;
     keys.heads = heads / group;

@@ -26,7 +26,7 @@ struct Muon {
 template <class Fields> void visit_fields(Muon& c, const Fields& field) {
   field("momentum", c.momentum, "decay of the mean gradient of a matrix").below_one();
   field("nesterov", c.nesterov, "Nesterov's momentum");
-  field("ns_steps", c.ns_steps, "Newton-Schulz steps, each three matrix products").in(1, 99);
+  field("ns_steps", c.ns_steps, "Newton-Schulz steps, each of three matrix products").in(1, 99);
   field("adjust_lr", c.adjust_lr,
       "factor of a matrix's lr: sqrt(max(1, rows / columns)), or 0.2 sqrt(max(rows, columns)) for an lr tuned for adamw");
   visit_fields(c.adamw, field);

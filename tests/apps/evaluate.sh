@@ -206,7 +206,7 @@ refuse 'positions of cells' 1 '--from: runs/coarse scores cells, not positions' 
 # Windows of 13 tokens and a last one of 9, scored in cells of 4 but the first: 3 times 8, and 4.
 prints 'a text whose last window ends early, without its padding' '^score\.txt: 28 tokens, context 13' eval runs/coarse --data score.txt --context 13
 refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells, and overlapping windows would score them twice' eval runs/coarse --data score.txt --stride 8
-refuse 'a context of one cell' 1 'evaluation: none of [0-9]+ targets is scored' eval runs/coarse --data score.txt --context 7
+refuse 'a context of one cell' 1 'evaluation: none of the [0-9]+ targets is scored' eval runs/coarse --data score.txt --context 7
 refuse 'a training on contexts of one cell' 1 'context: 7 is too short: a coarse model scores none of its tokens' train tiny.yaml name=bad model.scale=4 "${coarse[@]}" context=7
 refuse 'pairs, of which it knows no order' 1 'format: pairs, but model\.family: coarse writes no text' train tiny.yaml name=bad "${pairs[@]}" "${coarse[@]}"
 

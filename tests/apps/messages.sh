@@ -171,7 +171,7 @@ an id outside the vocabulary|V|id $vocab at \[0 1\] is outside
 a padded sequence|0 lengths I64 [1] 2|
 length beyond the positions|0 lengths I64 [1] 4|length 4 at \[0\] of lengths is outside 0 \.\. 3
 length below 0|0 lengths I64 [1] -1|length -1 at \[0\] of lengths is outside 0 \.\. 3
-lengths of another batch|0 lengths I64 [2] 2 2|lengths \[2\] and ids \[1 3\] differ in their batch
+lengths of another batch|0 lengths I64 [2] 2 2|lengths \[2\] and ids \[1 3\] have different batch sizes
 misshapen lengths|0 lengths I64 [1,1] 2|tensor lengths is \[1 1\], expected \[batch\]
 lengths that are no integers|0 lengths F64 [1] 0|tensor lengths is f64, expected i64
 END

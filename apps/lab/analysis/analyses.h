@@ -103,7 +103,7 @@ struct FrequencyBin {
 // Bins from the most frequent tokens to the rarest, with equally frequent tokens in order of their ids.
 std::vector<FrequencyBin> frequency_bins(std::vector<TokenScore> kinds, int64_t bins);
 
-// Means over windows at one distance. Distance 1 is the first token after the shuffled ones.
+// Means over all windows, at one distance. Distance 1 is the first token after the shuffled ones.
 struct ShuffleRow {
   int64_t distance = 0, last_distance = 0;   // for the row's first and last token
   double nats = 0, increase = 0, error = 0;  // in the true order; the increase by shuffling; its standard error

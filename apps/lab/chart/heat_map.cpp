@@ -126,7 +126,7 @@ Picture picture_of(const HeatMap& given) {
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  // Wide words are turned, and wide numbers are thinned out.
+  // Wide text labels are rotated, and wide numeric labels are thinned out.
   const double column_label = widest(map.column_labels);
   const bool turned = !given.column_labels.empty() && column_label + 4 > extent(map.columns);
   const double left = 32 + widest(map.row_labels), top = 54 + (turned ? column_label : kLine);

@@ -10,7 +10,7 @@ namespace ricci::apps {
 
 struct HeatMap {
   std::string title, row_name, column_name;
-  std::vector<std::string> row_labels, column_labels;  // by default numbers from 0
+  std::vector<std::string> row_labels, column_labels;  // by default, the indices
   int64_t columns = 0;
   std::vector<double> values;  // row by row
   int64_t rows() const { return columns ? static_cast<int64_t>(values.size()) / columns : 0; }

@@ -86,8 +86,8 @@ template <class A> void multiply(const Tile& tile, const A* a, int64_t row, cons
 template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 
-// f_ij = 0 or 1 / (1 - p), the factors of dropout for the weights of the tile; and w_ij *= f_ij. Both functions change only the columns_of
-// a row.
+// f_ij = 0 or 1 / (1 - p), the factors of dropout for the weights of the tile; and w_ij *= f_ij. In each row both functions
+// change only the columns that columns_of() returns.
 template <class A> void weight_factors(const Tile& tile, const Problem& problem, int64_t head, A* f_ij);
 template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_ij);
 

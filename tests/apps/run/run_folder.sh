@@ -26,7 +26,7 @@ verdict 'below it are the keys that were given, and no other' "$(tail -n +2 runs
 other='runs/tiny: holds a run with'
 refuse_tiny 'another learning rate' "$other lr: 0\.001, not 0\.01; .*name=" lr=0.01
 refuse_tiny 'a width that was not given' "$other model\.ff: 64, not 80; " model.ff=80
-refuse_tiny 'fewer steps' 'runs/tiny: has done 8 steps; steps: 4 would be fewer' steps=4
+refuse_tiny 'fewer steps' 'runs/tiny: has already done 8 steps, more than steps: 4' steps=4
 cp text.txt other.txt
 sed 's/ 7$/ 9/' other.txt >text.txt
 refuse_tiny 'one character of the text is another' 'runs/tiny: the text changed since step 8; ' steps=12
