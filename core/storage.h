@@ -1,5 +1,5 @@
-// The parts of a Tensor: its shape, and reference-counted memory on a device. Most code needs only core/tensor.h. The memory is freed when the last
-// tensor that uses it is destroyed.
+// The parts of a Tensor: its shape, and reference-counted memory on a device. Most code needs only core/tensor.h. The memory is freed when
+// the last tensor that uses it is destroyed.
 #pragma once
 #include <cstdint>
 #include <initializer_list>

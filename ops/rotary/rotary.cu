@@ -153,7 +153,8 @@ HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, in
         {name_of(table_Cr.dtype()), name_of(sums_of(x.dtype())), name_of(x.dtype())});
   if (turned % 2 || turned > width) fail("rotary: table_Cr{} turns {} columns of heads of {}", {show(table_Cr.shape()), turned, width});
   if (first < 0 || first > positions - count) fail("rotary: table_Cr has {} positions, expected {} from {} on", {positions, count, first});
-  if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr)) fail("rotary: table_Cr requires a gradient, expected a constant");
+  if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr))
+    fail("rotary: table_Cr requires a gradient, expected a constant");
 }
 
 HOST Tensor backward_input(const Tensor& dy, const Tensor& x, const Tensor& q_gain_k, const Tensor& k_gain_k, const Tensor& table_Cr,

@@ -1,7 +1,7 @@
 // 11. Column sums without atomics.
 // The gradient of a bias is a sum over rows, and many blocks share the rows. With atomicAdd(&sum, x), all blocks add to one number. But
-// float sums round, so the result depends on the order of the blocks, and two identical training runs differ. The check runs the blocks forward
-// and in reverse. Instead, each block can write its own sum, and a second kernel adds these in a fixed order (AddUp, below).
+// sums of floats are rounded, so the result depends on the order of the blocks, and two identical training runs differ. The check runs the
+// blocks forward and in reverse. Instead, each block can write its own sum, and a second kernel adds these in a fixed order (AddUp, below).
 // Task: let block b store its total in partial[b] instead of adding to partial[0].
 // Unsolved: sum differs with the order of the blocks: 16777216 forward, 16777236 in reverse
 #include "apps/tour/puzzle.h"
