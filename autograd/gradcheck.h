@@ -1,6 +1,6 @@
 // Checks that a backward function is the derivative of its forward function. Every element of every input is changed by +h and -h, in f64,
-// and the change of <c, f(x)> is compared with the gradient. c is random. The plain sum of a softmax is constant, so with c = 1 any factor
-// would pass.
+// and the change of <c, f(x)> is compared with the gradient. c is random. The sum of a softmax's outputs is constant, so with c = 1 a
+// gradient with any wrong factor would pass.
 #pragma once
 #include <concepts>
 #include <functional>

@@ -1,4 +1,5 @@
-// The forward pass runs f without a tape. The backward pass runs f again on an inner tape to get the activations, and then walks this tape.
+// The forward pass runs f without a tape. The backward pass runs f again on an inner tape to get the activations, and then runs this tape's
+// backward pass.
 #include "autograd/recompute.h"
 
 #include "autograd/record.h"
@@ -7,7 +8,7 @@
 namespace ricci {
 namespace {
 
-// Adds an anchor: an input that is on the tape, an integer tensor without elements. With it, the op is recorded even if all other inputs
+// Adds an anchor: an integer tensor without elements that is on the tape. With it, the op is recorded even if all other inputs
 // are constants, so the parameters inside f get their gradients.
 std::vector<Arg> anchored(std::vector<Arg> inputs) {
   if (Tape* const tape = Tape::recording()) inputs.emplace_back(tape->watch(Tensor({0}, Dtype::i64)));

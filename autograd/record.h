@@ -1,7 +1,8 @@
 // An op puts itself on the tape:
 //   return record("softmax", {x_rc}, y_rc, keep(y_rc), [](const Tensor& dy_rc, const Tensor& y_rc) -> Grads { ... });
-// The backward function is called with the gradient of each output, followed by the kept values. It captures nothing. Captured memory could
-// not be counted or checked for changes. If backward reaches only some outputs, the gradients of the others are zeros (empty for integers).
+// The backward function is called with the gradient of each output, followed by the kept values. It captures nothing. Captured tensors
+// could not be counted or checked for changes. If backward reaches only some outputs, the gradients of the others are zeros (empty for
+// integers).
 #pragma once
 #include <algorithm>
 #include <array>
@@ -58,7 +59,7 @@ template <size_t Outputs, class Kept, class Fn> class RecordedOp final : public 
   Kept kept_;
 };
 
-// Records that the op ran with these inputs and outputs. Gives the outputs their slots and returns them.
+// Records that the op ran with these inputs and outputs. Assigns slots to the outputs and returns the outputs.
 template <size_t Outputs, class Kept, class Fn>
 std::array<Tensor, Outputs> record(
     const char* op, const std::vector<Arg>& inputs, std::array<Tensor, Outputs> ys, Kept kept, Fn, bool moves_inputs = false) {

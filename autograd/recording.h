@@ -1,4 +1,4 @@
-// Defines which tape records on this thread. Tapes and NoTapes form a stack, and the innermost one decides. An evaluation in the middle of
+// Defines which tape records on this thread. Tapes and NoTapes form a stack, and the innermost one applies. An evaluation in the middle of
 // training records nothing, and recompute() (autograd/recompute.h) records on a second tape.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Ops run after the ops that produce their inputs, so walking the list backwards visits every node after all its users, without sorting.
-// A value with many users gets a gradient from each of them, and the tape adds these gradients.
+// Ops run after the ops that produce their inputs, so traversing the list in reverse visits every node after all its users, without
+// sorting. A value with many users gets a gradient from each of them, and the tape adds these gradients.
 #include "autograd/tape.h"
 
 #include <algorithm>
@@ -114,7 +114,7 @@ void Tape::run_backward(const Node& node) {
   trace::end(node.op, "backward", slot(node.outputs[0]).device, bytes);
 }
 
-// The gradients of the node's outputs, zeros for outputs that the walk did not reach. Empty if it reached no output.
+// The gradients of the node's outputs, zeros for outputs that the backward pass did not reach. Empty if it reached no output.
 std::vector<Tensor> Tape::take_output_gradients(const Node& node) {
   std::vector<Tensor> dys;
   for (int output : node.outputs) dys.push_back(std::exchange(slot(output).grad, {}));
@@ -141,7 +141,7 @@ void Tape::check_gradient(const Node& node, size_t input, const Slot& x, const T
   if (!gradient) fail("backward of {}: no gradient for input {}", {place(node), input});
   const bool is_wide = x.dtype == Dtype::bf16 && gradient.dtype() == Dtype::f32;
   if ((gradient.dtype() == x.dtype || is_wide) && gradient.device() == x.device) return;
-  fail("backward of {}: the gradient of input {} is {} on {}, the input {} on {}",
+  fail("backward of {}: the gradient of input {} is {} on {}, expected {} on {}",
       {place(node), input, name_of(gradient.dtype()), name_of(gradient.device()), name_of(x.dtype), name_of(x.device)});
 }
 
@@ -175,7 +175,7 @@ void Tape::check_finite(const Node& node, const Tensor& t, const char* role) con
 
 namespace {
 
-// The ids of the tapes of all threads that still wait for the end of their backward pass. Their tensors expect a gradient.
+// The ids of the tapes, on all threads, that have not finished their backward pass. Their tensors expect a gradient.
 std::mutex lock;  // guards last_id and open_tapes
 uint32_t last_id = 0;
 std::vector<uint32_t>& open_tapes() {
@@ -228,7 +228,7 @@ bool Tape::depends(const char* op, const std::vector<Arg>& inputs) const {
 }
 
 void Tape::push(std::unique_ptr<Node> node, const std::vector<Arg>& inputs, std::span<Tensor> outputs) {
-  if (used_) fail("{}: recorded on a tape after its backward", {node->op});
+  if (used_) fail("{}: recorded on a tape after its backward pass", {node->op});
   node->site = inputs[0].site;
   node->each_kept([&](const Tensor& t) { node->versions.push_back(t ? t.storage()->version : 0); });
   Dtype sums_of_moved = inputs[0].dtype();
@@ -275,7 +275,7 @@ Tensor take_gradient(int input) {
   return total && !total.storage()->is_shared() ? std::move(total) : Tensor();
 }
 
-void fail_no_backward(const Node& node) { fail("backward of {}: this op has no backward", {place(node)}); }
+void fail_no_backward(const Node& node) { fail("backward of {}: this op has no backward function", {place(node)}); }
 
 // ---- Reports
 

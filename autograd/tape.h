@@ -1,5 +1,5 @@
-// The tape records every op as it runs. backward() then walks from the last op to the first and turns the gradients of outputs into the
-// gradients of inputs. The tape is a flat list, not a graph: execution order is the only order that the walk needs.
+// The tape records every op as it runs. backward() then goes from the last op to the first and turns the gradients of outputs into the
+// gradients of inputs. The tape is a flat list, not a graph: execution order is the only order that backward() needs.
 //
 // After y = gelu(linear(x, w)), with a constant x and a Parameter w:
 //
@@ -60,9 +60,9 @@ class Tape final : public MemoryHolder, private RecordingScope {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  // `dloss` is the gradient of the loss, by default 1. The walk frees each op's kept tensors, so a tape supports only one backward pass.
-  // Errors: the loss is not on this tape; it is not a scalar and dloss is missing; backward was already called; one parameter has a path
-  // and another has none; an op has no backward function; a kept tensor was changed; a backward function returns the wrong number of
+  // `dloss` is the gradient of the loss, by default 1. The backward pass frees each op's kept tensors, so a tape supports only one backward
+  // pass. Errors: the loss is not on this tape; it is not a scalar and dloss is missing; backward was already called; one parameter has a
+  // path and another has none; an op has no backward function; a kept tensor was changed; a backward function returns the wrong number of
   // gradients, a wrong shape or a wrong dtype.
   void backward(const Tensor& loss, const Tensor& dloss = {});
   void backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys);  // from multiple outputs, each with its gradient
@@ -72,7 +72,7 @@ class Tape final : public MemoryHolder, private RecordingScope {
   Tensor watch(const Tensor& t, std::optional<Dtype> sums = {});
   Tensor gradient_of(const Tensor& watched) const;
 
-  // Prints a line per op: output, op, inputs, and the kept bytes without parameters. Error: backward has freed the ops.
+  // Prints a line per op: output, op, inputs, and the bytes of its kept tensors, excluding parameters. Error: backward has freed the ops.
   void print(std::FILE* file) const;
 
   // ---- For ops

@@ -1,4 +1,4 @@
-// Enums with value names for run files and command lines. The names are listed once, after the enum:
+// Enums with named values, for run files and command lines. The names are listed once, after the enum:
 //   enum class Norm : uint8_t { pre, post };
 //   constexpr auto choices(Norm) { return std::array{"pre", "post"}; }
 #pragma once

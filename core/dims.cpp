@@ -16,7 +16,7 @@ struct Index {
   int64_t fixed = 0;
 };
 
-// Removes the first index of a suffix that is not empty.
+// Removes the first index of a nonempty suffix.
 Index take_index(std::string_view& suffix) {
   Index index;
   size_t digits = 0;
@@ -80,7 +80,7 @@ void check_rank(const char* op, const Named& next) {
 void check_together(const char* op, const Named& one, const Named& next) {
   const Tensor &a = one.tensor(), &b = next.tensor();
   if (a.device() == b.device() && (a.dtype() == b.dtype() || !one.floating() || !next.floating())) return;
-  fail("{}: {} is {} on {}, {} {} on {}",
+  fail("{}: {} is {} on {}, but {} is {} on {}",
       {op, one.name, name_of(a.dtype()), name_of(a.device()), next.name, name_of(b.dtype()), name_of(b.device())});
 }
 

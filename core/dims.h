@@ -4,7 +4,7 @@
 // DIMS reads the letters from the argument names and binds each letter to its extent: n['d'] is the width. It throws if a tensor is empty
 // or not floating-point, or if two tensors disagree about an index, a dtype or a device:
 //   linear: index d is 3 in x_rd[10 3] but 4 in w_fd[7 4]
-//   linear: x_rd is f32 on cpu, w_fd bf16 on cpu
+//   linear: x_rd is f32 on cpu, but w_fd is bf16 on cpu
 // A number in the suffix is a fixed extent: x_b12ac has the indices b, 12, a, c. A name without a suffix allows any shape. A function
 // around the name allows more, as optional() does above.
 #pragma once
@@ -28,7 +28,7 @@ struct DimsInput {
   bool may_be_empty = false;
   bool merges = false;
 };
-// Allows an empty tensor. An empty one is not checked and binds no letter.
+// Allows an empty tensor. An empty tensor is not checked and binds no letter.
 inline DimsInput optional(DimsInput input) {
   input.may_be_empty = true;
   return input;

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-// Marks a function that host and device code share. Without nvcc it is an ordinary inline function.
+// Marks a function that host and device code share. Without nvcc, it is an ordinary inline function.
 #ifdef __CUDACC__
 #define HD __host__ __device__ __forceinline__
 #else

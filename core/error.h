@@ -32,8 +32,8 @@ struct ErrorValue {
 // Replaces each {} by the next value. Formats such as {:.3g} work as in fmt.
 std::string format_message(const char* pattern, std::initializer_list<ErrorValue> values);
 
-// Makes a text from outside safe for a message. Control characters become blanks, since a terminal would obey them. A text of more than
-// `most` bytes ends in "...".
+// Makes a text from outside safe for a message. Control characters become blanks, since a terminal would interpret them. A text of more
+// than `most` bytes is truncated and ends in "...".
 std::string one_line(std::string_view text, size_t most = 60);
 
 [[noreturn]] void fail(const char* pattern, std::initializer_list<ErrorValue> values = {});

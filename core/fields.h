@@ -72,7 +72,7 @@ struct Field {
   bool is_read = true;                               // true if the current config uses this key
   bool is_deciding = false;                          // stored first; other keys and their defaults depend on it
   bool is_free = false;                              // a resumed run can have a different value
-  bool follows_choices = false;                      // a preset or a family gives its default; null in a run file means that default
+  bool follows_choices = false;                      // a preset or a family gives the key's default; null in a run file means that default
   bool (*names_file)(const std::string&) = nullptr;  // true for values that are paths; in a run file, paths are relative to its folder
   Bounds bounds = {};
 
@@ -118,10 +118,10 @@ class Fields {
   }
 
   std::vector<Field>* all_;
-  Field first_ = {};  // the properties that every key starts with; its key is the prefix
+  Field first_ = {};  // the properties of every new key; its `key` is the prefix
 };
 
-// All keys of a config struct, read or not, in the order of its visit_fields().
+// All keys of a config struct, used or not, in the order of its visit_fields().
 template <class Config> std::vector<Field> fields_of(Config& config) {
   std::vector<Field> fields;
   visit_fields(config, Fields(fields));

@@ -51,7 +51,7 @@ class JsonBuilder final : public Json::json_sax_t {
   }
 
  private:
-  struct Open {  // an array or an object before its end
+  struct Open {  // an unfinished array or object
     std::vector<std::string> keys;
     Json::array_t values;
   };

@@ -1,4 +1,4 @@
-// JSON. Values have nlohmann/json's types. Texts from outside are parsed with limits. A small text could need much memory or a deep
+// JSON. Values have nlohmann/json's types. Texts from outside are parsed with limits. Even a small text could need much memory or deep
 // recursion. Members are read by type, and an error names the file, the member and the value found:
 //   const Json config = read_json("config.json");
 //   const auto heads = read_member<int64_t>(config, "n_head", "config.json");   // config.json: n_head: "12", expected an integer
@@ -19,7 +19,7 @@
 
 namespace ricci {
 
-using Json = nlohmann::ordered_json;  // members stay in the order of the text, or of their addition
+using Json = nlohmann::ordered_json;  // members stay in the order of the text, or in insertion order
 
 struct JsonLimits {
   int64_t bytes = 64 << 20;

@@ -18,7 +18,7 @@ struct Philox {
     uint32_t v[4];
   };
 
-  // 128 random bits: ten rounds on the counter (index, stream) with the key seed.
+  // 128 random bits: ten rounds on the counter (index, stream), with the seed as the key.
   HD Block block(uint64_t index) const { return rounds<10>({low(index), high(index), low(stream), high(stream)}, low(seed), high(seed)); }
 
   // The i-th 32-bit number: word i % 4 of block i / 4.
@@ -68,7 +68,7 @@ struct Philox {
       constexpr uint32_t kMultiplier0 = 0xD2511F53u, kMultiplier1 = 0xCD9E8D57u;
       const State next{product_high(s.v2, kMultiplier1) ^ s.v1 ^ key0, product_low(s.v2, kMultiplier1),
           product_high(s.v0, kMultiplier0) ^ s.v3 ^ key1, product_low(s.v0, kMultiplier0)};
-      constexpr uint32_t kGoldenRatio = 0x9E3779B9u, kSqrtOf3 = 0xBB67AE85u;  // the fractional parts of both constants
+      constexpr uint32_t kGoldenRatio = 0x9E3779B9u, kSqrtOf3 = 0xBB67AE85u;  // the fractional parts of these constants, times 2^32
       return rounds<Count - 1>(next, low(key0 + kGoldenRatio), low(key1 + kSqrtOf3));
     }
   }

@@ -63,7 +63,7 @@ template void fill_normal(double*, int64_t, double, double, const Philox&, uint6
 template void fill_uniform(float*, int64_t, double, double, const Philox&, uint64_t);
 template void fill_uniform(double*, int64_t, double, double, const Philox&, uint64_t);
 
-// The high word of bits * n is the index. Of the 2^64 products, 2^64 mod n are rejected. They would make some indices more likely.
+// The high word of bits * n is the index. Of the 2^64 products, 2^64 mod n are rejected: they would make some indices more likely.
 uint64_t index_below(uint64_t n, const Philox& random, uint64_t i) {
   if (n == 0) fail("index_below: n is 0, expected at least 1");
   const uint64_t rejected = (0 - n) % n;

@@ -19,8 +19,8 @@ template <std::floating_point T> void fill_uniform(T* x, int64_t n, double low, 
 // D. Lemire, "Fast random integer generation in an interval", TOMACS 2019.
 uint64_t index_below(uint64_t n, const Philox& random, uint64_t i);
 
-// A random order of 0, 1, ..., n - 1: permutation(i) is the i-th element. It is computed, not stored, for n up to billions. A Feistel
-// network permutes the numbers below a power of two >= n. A result that is not below n is sent through the network again.
+// A random order of 0, 1, ..., n - 1: permutation(i) is the i-th element. The order is computed, not stored, so n can be in the billions. A
+// Feistel network permutes the numbers below a power of two >= n. A result that is not below n is sent through the network again.
 class Permutation {
  public:
   Permutation(uint64_t n, uint64_t seed);

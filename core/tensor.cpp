@@ -23,7 +23,7 @@ void Shape::push_back(int64_t extent) {
   extent_[rank_++] = extent;
 }
 
-// The bytes of a tensor. An extent of 0 counts as 1 in the check, so any product of the tensor's extents fits an int64_t.
+// The bytes of a tensor. The check replaces an extent of 0 by 1, so any product of the tensor's extents fits into an int64_t.
 static int64_t checked_bytes(const Shape& shape, Dtype dtype) {
   int64_t bytes = size_of(dtype);
   for (int i = 0; i < shape.rank(); ++i)
@@ -71,7 +71,7 @@ bool Tensor::same_as(const Tensor& other) const {
 }
 
 void Tensor::fail_dtype(Dtype asked) const {
-  fail("tensor {}: its elements are {}, not {}", {show(shape_), name_of(dtype_), name_of(asked)});
+  fail("tensor {}: its elements are {}, expected {}", {show(shape_), name_of(dtype_), name_of(asked)});
 }
 
 void fail_not_floating(const Tensor& t) {

@@ -26,8 +26,8 @@ class Tensor {
   }
   void* raw() const { return storage() ? static_cast<char*>(storage()->data) + offset_ : nullptr; }
 
-  // Views: the memory with a different shape, and the rows first .. first + count of the outermost index. Error: a tape (autograd/tape.h)
-  // has recorded the tensor, so the gradient would silently end here. The ops reshape() and slice() pass the gradient on.
+  // Views: the memory with a different shape, and the rows first .. first + count - 1 of the outermost index. Error: a tape
+  // (autograd/tape.h) has recorded the tensor, so the gradient would silently end here. The ops reshape() and slice() pass the gradient on.
   Tensor reshaped(const Shape& shape) const;
   Tensor rows(int64_t first, int64_t count) const;
   Tensor detached() const;  // the value without a tape: it gets no gradient
@@ -49,7 +49,7 @@ class Tensor {
   Shape shape_;
   Dtype dtype_ = Dtype::f32;
   Device device_ = Device::cpu;
-  uint32_t tape_ = 0;  // id of the tape that recorded this value, kept even after that tape has ended; 0 if none did
+  uint32_t tape_ = 0;  // id of the tape that recorded this value, kept even after that tape has ended; 0 if no tape did
   int32_t slot_ = -1;  // index of the value on that tape
 };
 
@@ -73,7 +73,8 @@ template <class F> decltype(auto) with_dtype(const Tensor& t, F f) {
   }
 }
 
-// Calls f(T{}, To{}) with the element types of two tensors. The types are equal, or bf16 and f32: a sum of bf16 values that is not rounded.
+// Calls f(T{}, To{}) with the element types of two tensors. The types are equal, or they are bf16 and f32, for sums of bf16 values that are
+// not rounded.
 template <class F> void with_dtypes(const Tensor& source, const Tensor& target, F f) {
   if (source.dtype() == Dtype::bf16 && target.dtype() == Dtype::f32) return f(bf16{}, float{});
   with_dtype(source, [&]<class T>(T) { f(T{}, T{}); });

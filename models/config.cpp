@@ -86,7 +86,7 @@ void check(const ModelConfig& c) {
   });
   if (!family.mixes && c.mixer != kind_of<Sdp>)
     fail("model.mixer: {}, but family {} always uses attention; expected {}", {names_of(c.mixer), family.name, Sdp::kName});
-  if (!family.mixes && !c.causal) fail("model.causal: false, but family {} attends only to complete cells", {family.name});
+  if (!family.mixes && !c.causal) fail("model.causal: false, but family {} attends only to complete cells; expected true", {family.name});
   if (family.reads_scales) check(c.scales);
   if (family.reads_stacks) check(c.stack_layers, c.scales);
   Families::call_for(c.family, [&]<class F>() {

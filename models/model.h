@@ -33,8 +33,8 @@ class Model final : public MemoryHolder {
 
   // Returns logits: [b c v] for every position; from a classifier [b k], from a coarse model [b m v].
   Tensor logits(const Batch& batch) const;
-  // Both return mean nats per target other than -1, as an f64 scalar. Targets of padding are scored unless they are -1. Training minimizes
-  // `loss`: text_loss plus any further losses with a weight in the config.
+  // loss() and text_loss() return mean nats per target other than -1, as an f64 scalar. Targets of padding are scored unless they are -1.
+  // Training minimizes `loss`: text_loss plus any further losses with a weight in the config.
   Tensor loss(const Batch& batch) const;
   Tensor text_loss(const Batch& batch) const;
   // The number of scored targets. Some families do not score every position.
@@ -57,12 +57,12 @@ class Model final : public MemoryHolder {
   // and written into the parameters and masters.
   using Source = std::function<Tensor(const std::string& path, const Shape& shape)>;
   void load(const Source& source);
-  // Both convert and move every parameter. For bf16 training, Parameter::master keeps the unrounded f32 values: bf16 would lose small
-  // updates.
+  // Both functions convert and move every parameter. For bf16 training, Parameter::master keeps the unrounded f32 values: bf16 would lose
+  // small updates.
   void place(Dtype dtype, Device device);
   void place_for_training(Dtype dtype, Device device);
-  // If on, the tape keeps only the input of each block, and the backward pass computes the block again. The bits are the same; a step needs
-  // less memory and about a third more time.
+  // If on, the tape keeps only the input of each block, and the backward pass computes the block again. The results are bitwise identical;
+  // a step needs less memory and about a third more time.
   void recompute_blocks(bool on);
 
   void each_parameter(const std::function<void(const std::string& path, Parameter&)>& f);

@@ -1,4 +1,4 @@
-// Reads container limits from the files of control groups (version 2), and detects the processor's instruction sets.
+// Reads container limits from control group files (version 2) and detects the processor's instruction sets.
 #include "core/cpu/available.h"
 
 #include <sched.h>
@@ -43,8 +43,8 @@ double memory_of_group(const fs::path& folder) {
   return bytes;
 }
 
-// The strictest limit among the group in the line "0::/group" and the groups that contain it. Inside a container, this path can be a folder
-// of the host. The container's group is then the mount itself.
+// The strictest limit of the group in the line "0::/group" and of the groups that contain it. Inside a container, this path may exist only
+// on the host. The container's group is then the mount itself.
 double limit_of_groups(double (*limit_of)(const fs::path& folder), const std::string& list, const std::string& mount) {
   double limit = limit_of(mount);
   std::ifstream lines(list);
@@ -106,7 +106,7 @@ int64_t available_memory() {
                memory = stricter(unit * static_cast<double>(machine.totalram), groups) + unit * static_cast<double>(machine.totalswap);
   rlimit limit = {};
   if (::getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return static_cast<int64_t>(memory);
-  // ulimit -v limits the address space. Code, libraries and files use much of it but little memory.
+  // ulimit -v limits the address space. Code, libraries and mapped files use many addresses but little memory.
   double addresses = 0, resident = 0;  // pages
   std::ifstream("/proc/self/statm") >> addresses >> resident;
   const double page = static_cast<double>(::sysconf(_SC_PAGESIZE));

@@ -1,5 +1,5 @@
-// The processors and the memory that this process can use, and a clock. A container often allows less than the machine has. Threads for all
-// processors of the machine would then wait for each other.
+// The processors and the memory that this process can use, and a clock. A container often allows less than the machine has. With a thread
+// for every processor of the machine, threads would then wait for each other.
 #pragma once
 #include <chrono>
 #include <cstdint>

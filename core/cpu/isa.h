@@ -8,22 +8,22 @@
 
 namespace ricci {
 
-// avx512_bf16 adds products of bf16 pairs to avx512, and amx adds products of bf16 tiles. Only cuda/gemm/pairs.h uses these; other loops
-// are the same as for avx512.
+// avx512_bf16 is avx512 with products of bf16 pairs, and amx also supports products of bf16 tiles. Only cuda/gemm/pairs.h uses these; other
+// loops are the same as for avx512.
 enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16, amx };
 
-// This CPU's widest instruction set, but none wider than RICCI_ISA.
+// This CPU's widest instruction set, limited by RICCI_ISA.
 Isa cpu_isa();  // core/cpu/available.cpp
 constexpr auto choices(Isa) { return std::array{"baseline", "avx2", "avx512", "avx512_bf16", "amx"}; }
 
-// Builds with a sanitizer have only the narrowest set. Three sets would take three times as long to compile and would find no other
-// mistakes.
+// Builds with a sanitizer have only the narrowest set. Compiling all three sets would take three times as long and find no further
+// errors.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define RICCI_WIDE_LOOPS
 #endif
 
 #if defined(__x86_64__)
-#ifdef __clang__  // Clang already prefers the widest vectors, and ignores the entire list if it does not know one entry
+#ifdef __clang__  // Clang already prefers the widest vectors, and ignores the entire list if it contains an unknown entry
 #define RICCI_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx512cd,avx2,fma,bmi,bmi2,lzcnt"
 #else
 #define RICCI_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx512cd,avx2,fma,bmi,bmi2,lzcnt,prefer-vector-width=512"

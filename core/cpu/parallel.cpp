@@ -19,7 +19,7 @@
 namespace ricci {
 namespace {
 
-constexpr int kSpins = 4000;  // about 50 microseconds; in a training step the next call usually comes sooner
+constexpr int kSpins = 4000;  // about 50 microseconds; in a training step, the next call usually comes sooner
 
 int default_threads() {
   const char* text = std::getenv("OMP_NUM_THREADS");
@@ -44,12 +44,12 @@ thread_local bool inside = false;  // true inside a parallel_for: a nested one u
 
 thread_local bool (*stop_when)() = nullptr;  // see finish_unless
 
-struct Stopped {};  // thrown to leave the work that is stopped
+struct Stopped {};  // thrown to leave stopped work
 
-// The chunks of one call. Every thread has a share of adjacent chunks and takes them in order, so their elements are usually in its cache
-// from the last call. A thread without work left helps the others.
+// The chunks of one call. Every thread has a share of adjacent chunks and processes them in order, so their elements are usually still in
+// its cache from the last call. A thread that has finished its share helps the others.
 struct Work {
-  static constexpr int kMaxShares = 32;  // if there are more threads, some threads use a share together
+  static constexpr int kMaxShares = 32;  // with more threads, some of them process one share together
   struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
@@ -60,7 +60,7 @@ struct Work {
   int shares;
   std::array<Share, kMaxShares> share{};
   std::mutex mutex{};
-  std::exception_ptr error{};           // thrown by the first chunk that threw
+  std::exception_ptr error{};           // thrown by the failed chunk with the lowest index
   std::atomic<int64_t> error_begin{n};  // the first index of that chunk
 
   Work(int64_t n_, int64_t grain_, ChunkFunction call_, const void* body_, int threads)

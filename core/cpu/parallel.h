@@ -1,5 +1,5 @@
-// parallel_for(n, grain, body) calls body(begin, end) for the chunks of `grain` that make up [0, n), on all CPU threads. For any number of
-// threads, each chunk begins at a multiple of the grain, so sums are rounded equally on every machine.
+// parallel_for(n, grain, body) calls body(begin, end) for chunks of `grain` indices that cover [0, n), on all CPU threads. For any number
+// of threads, each chunk begins at a multiple of the grain, so sums are rounded identically on every machine.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -14,13 +14,13 @@ namespace ricci {
 
 template <class T> class Prefetch {
  public:
-  static constexpr size_t kAhead = 2;  // the most values that wait to be taken
+  static constexpr size_t kAhead = 2;  // largest number of waiting values
 
-  // make() returns the next value, or nothing at the end. If the system has no thread left, next() calls make().
+  // make() returns the next value, or nothing at the end. If no thread can be started, next() calls make().
   explicit Prefetch(std::function<std::optional<T>()> make) : make_(std::move(make)) {
     try {
       thread_ = std::thread([this] { work(); });
-    } catch (const std::exception&) {  // no thread is left, or no memory for one
+    } catch (const std::exception&) {  // no thread can be started
     }
   }
   ~Prefetch() {

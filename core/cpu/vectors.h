@@ -11,8 +11,8 @@
 
 namespace ricci {
 
-// A vector in a tensor is aligned only to its elements. g++ keeps this alignment with the type. Clang loses it when the type is a template
-// argument or a return type, so with Clang, values have a different type and pass through load() and store().
+// A vector in a tensor is aligned only to its elements. g++ keeps this alignment with the type. Clang loses the alignment when the type is
+// a template argument or a return type, so with Clang, values have a different type and pass through load() and store().
 #ifdef __clang__
 constexpr bool kAlignedValues = true;
 #else
@@ -21,7 +21,7 @@ constexpr bool kAlignedValues = false;
 
 template <class A, int Bytes> struct Vectors {
   static constexpr int kLanes = Bytes / static_cast<int>(sizeof(A));
-  static constexpr int kRows = Bytes == 64 ? 8 : 4;  // number of rows of two vectors that fit into the registers
+  static constexpr int kRows = Bytes == 64 ? 8 : 4;  // number of rows, of two vectors each, that fit into the registers
   typedef A Vector __attribute__((vector_size(Bytes), aligned(kAlignedValues ? Bytes : sizeof(A))));
   typedef A Stored __attribute__((vector_size(Bytes), aligned(sizeof(A))));  // a vector in a tensor
 
@@ -38,7 +38,7 @@ template <class A, int Bytes> struct Vectors {
 
   HD static void store(A* to, const Vector& v) { *reinterpret_cast<Stored*>(to) = v; }
 
-  // The sum of the n lanes: lanes i and i + n/2 are added, then likewise the n/2 sums, down to one.
+  // Sums the n lanes: adds lanes i and i + n/2, then the n/2 sums in the same way, until one is left.
   HD static A sum(const Vector& v) {
     Vector total = v;
     halve<kLanes / 2>(total, std::make_index_sequence<kLanes>());

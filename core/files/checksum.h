@@ -1,4 +1,4 @@
-// Hashes, not suitable for secrets. All files of ricci have an XXH64 checksum (libxxhash). Checking a checkpoint takes less time than
+// Non-cryptographic hashes. All files of ricci have an XXH64 checksum (libxxhash). Checking a checkpoint takes less time than
 // reading it.
 #pragma once
 #include <cstdint>
@@ -19,8 +19,8 @@ template <class Values> std::string_view bytes_of(const Values& values) {
 // For a text in parts, the hash of one part is the seed for the next part.
 uint64_t xxh64(std::string_view bytes, uint64_t seed = 0);
 
-// The XXH64 of the XXH64s of all blocks of 256 KiB, computed on all threads. The data are bytes in memory, or those bytes in [first, end)
-// that the file contains.
+// The XXH64 of the XXH64 hashes of all 256 KiB blocks, computed on all threads. The data are bytes in memory, or those bytes in [first,
+// end) that the file contains.
 uint64_t hash_of_blocks(std::string_view bytes);
 uint64_t hash_of_file(const File& file, int64_t first, int64_t end);
 

@@ -2,7 +2,7 @@
 // write_atomically takes four steps:
 //   write    the bytes into a temporary file in the same folder. A rename to a different file system is not atomic.
 //   fsync    the temporary file. Without this, the new name can reach the disk before the bytes. A power cut then leaves an empty file.
-//   rename   it to its final name. Readers see the old file or the new one, never a part.
+//   rename   it to its final name. Readers see the old file or the new one, never a partial file.
 //   fsync    the folder. Without this, a power cut could undo the rename.
 // All steps are system calls. The standard library's streams neither sync nor report the reason for a failure.
 #include "core/files/file.h"
@@ -71,19 +71,19 @@ void sync_folder(const std::string& folder, const Descriptor& opened) {
 // ---- Writing
 void write_atomically(const std::string& path, const std::function<void(FileWriter&)>& write) {
   const std::string name = fs::path(path).filename(), folder = folder_of(path);
-  if (name.empty()) fail("cannot write '{}': it names no file", {path});
+  if (name.empty()) fail("cannot write '{}': the path has no file name", {path});
   const PathKind before = look_at(path);
   if (before != PathKind::nothing && before != PathKind::file) fail("cannot write {}: it exists and is not a regular file", {path});
   const Descriptor opened = open_folder(folder, "cannot write " + path + ": ");
   remove_temporaries(folder, name);
-  std::random_device random;  // gives each writer a different name; the earlier of two writers now fails at its rename
+  std::random_device random;  // gives each writer a different name; if an earlier writer is still active, its rename now fails
   const std::string temporary = format_message("{}/.{}.tmp-{:08x}{:08x}", {folder, name, random(), random()});
   FileWriter writer(path, open_descriptor(temporary, O_RDWR | O_CREAT | O_EXCL));
   if (!writer.descriptor_) fail_writing(path);
   std::string unfinished = temporary;
   try {
     write(writer);
-    if (!sync_to_disk(writer.descriptor_)) fail_writing(path);  // a disk can turn out to be full as late as here
+    if (!sync_to_disk(writer.descriptor_)) fail_writing(path);  // a full disk may be reported only here
     if (retry([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0) fail_writing(path);
     unfinished = before == PathKind::nothing ? path : "";  // a caller that tries again must not find a new file
     sync_folder(folder, opened);
@@ -225,8 +225,8 @@ void make_folders(const std::string& path, unsigned rights) {
   if (path.empty() || is_folder(path)) return;
   if (above != path) make_folders(above, rights);
   if (fs::path(path).filename().empty()) return;  // the path ends with a slash
-  if (::mkdir(path.c_str(), rights) != 0 && errno != EEXIST) fail("{}: cannot be made: {}", {path, system_reason()});
-  if (!is_folder(path)) fail("{}: cannot be made: a file already has this name", {path});
+  if (::mkdir(path.c_str(), rights) != 0 && errno != EEXIST) fail("{}: cannot be created: {}", {path, system_reason()});
+  if (!is_folder(path)) fail("{}: cannot be created: a file already has this name", {path});
   sync_folder(above, open_folder(above));
 }
 

@@ -14,9 +14,9 @@
 
 namespace ricci {
 
-inline constexpr int64_t kMaxText = int64_t{1} << 30;  // the most bytes of a file that is read in one call
+inline constexpr int64_t kMaxText = int64_t{1} << 30;  // largest size in bytes of a file that is read in one call
 
-// Follows links. Error: the path cannot be examined (a folder forbids it); this does not mean that the file is missing.
+// Follows links. Error: the path cannot be examined (a folder denies access); this does not mean that the file is missing.
 enum class PathKind { nothing, file, folder, other };
 PathKind look_at(const std::string& path);
 inline bool is_there(const std::string& path) { return look_at(path) != PathKind::nothing; }
@@ -71,11 +71,11 @@ class FileWriter {
 };
 
 // Replaces or creates the file at `path` (how: core/files/file.cpp). After an error, including one thrown by `write`, the old file is
-// unchanged. It first removes the temporary files of this file's killed writers, so two writers need a lock. A link is replaced by the
-// file. Errors: the folder does not exist, the path is not a regular file, the disk is full.
+// unchanged. It first removes temporary files that remain from killed writers of this file, so two writers need a lock. A link is replaced
+// by the file. Errors: the folder does not exist, the path is not a regular file, the disk is full.
 void write_atomically(const std::string& path, const std::function<void(FileWriter&)>& write);
 void write_atomically(const std::string& path, std::string_view bytes);
-// Removes temporary files of killed writers, all or only the ones for the file `name`. The caller must hold the folder's lock.
+// Removes temporary files of killed writers: all of them, or only those for the file `name`. The caller must hold the folder's lock.
 void remove_temporaries(const std::string& folder, const std::string& name = "");
 
 // A file that grows at its end while others read it, such as the records of a run.
@@ -83,7 +83,7 @@ class AppendFile {
  public:
   explicit AppendFile(const std::string& path);  // creates the file if it does not exist
   void append(std::string_view bytes);           // afterwards the system has the bytes, even if this program is killed
-  void sync();                                   // afterwards the disk has them
+  void sync();                                   // afterwards the disk has the bytes
 
  private:
   std::string path_;

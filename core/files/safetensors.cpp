@@ -25,7 +25,7 @@ struct ElementType {
   std::string_view name;
   int64_t bytes;
 };
-// The types of Tensor come first, in the order of Dtype.
+// The types that Tensor supports come first, in the order of Dtype.
 constexpr ElementType kElementTypes[] = {{"F32", 4}, {"F64", 8}, {"BF16", 2}, {"I64", 8}, {"F16", 2}, {"I32", 4}, {"I16", 2}, {"I8", 1},
     {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1}, {"BOOL", 1}, {"C64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
 
@@ -64,8 +64,8 @@ SafetensorsFile::Entry entry_of(const Json& value, const std::string& where, int
   return e;
 }
 
-// ---- The checksum: 16 digits in the metadata, zeros while the file is hashed. The text before them occurs only once. Inside a name, a
-// quotation mark has a backslash before it.
+// ---- The checksum: 16 digits in the metadata, replaced by zeros while the file is hashed. The text before the digits occurs only once.
+// Inside a name, a quotation mark has a backslash before it.
 constexpr std::string_view kBeforeDigits = "\"checksum\":\"", kNoDigits = "0000000000000000";
 
 uint64_t hash_of_header(const std::string& header) {
@@ -143,12 +143,12 @@ SafetensorsFile::SafetensorsFile(File file) : file_(std::move(file)) {
   uint64_t length = 0;
   if (rest < 0) fail("{}: not a safetensors file: it has {} bytes, fewer than 8", {path(), size});
   read(0, &length, sizeof length);
-  if (std::memcmp(&length, "GGUF", 4) == 0) fail("{}: a GGUF file; ricci reads safetensors", {path()});
+  if (std::memcmp(&length, "GGUF", 4) == 0) fail("{}: a GGUF file, expected a safetensors file", {path()});
   if (length > kLargestHeader)
     fail("{}: not a safetensors file: its header has {} bytes, expected at most {}", {path(), length, kLargestHeader});
   data_start_ = 8 + static_cast<int64_t>(length);
   const int64_t data_bytes = size - data_start_;
-  if (data_bytes < 0) fail("{}: cut off: the header has {} bytes, but only {} follow its length", {path(), length, rest});
+  if (data_bytes < 0) fail("{}: cut short: the header has {} bytes, but the file contains only {} of them", {path(), length, rest});
 
   const Json root = parse_json(read_header(), path() + ": the header", {.bytes = kLargestHeader, .depth = 3});
   if (!root.is_object()) fail("{}: the header is not a JSON object", {path()});
@@ -179,7 +179,7 @@ std::string SafetensorsFile::read_header() const {
 
 void SafetensorsFile::read(int64_t position, void* into, int64_t bytes) const {
   if (file_.read(into, static_cast<size_t>(bytes), position) < static_cast<size_t>(bytes))
-    fail("{}: it was cut short while it was read", {path()});
+    fail("{}: the file was cut short during reading", {path()});
 }
 
 const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) const {
@@ -191,7 +191,7 @@ const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) co
 Dtype SafetensorsFile::dtype(const std::string& name) const {
   const std::string& type = entry(name).type;
   const auto number = static_cast<size_t>(find_type(type) - std::begin(kElementTypes));
-  if (number >= choices(Dtype()).size()) fail("{}: tensor '{}' is {}; F32, F64, BF16 and I64 can be loaded", {path(), name, type});
+  if (number >= choices(Dtype()).size()) fail("{}: tensor '{}' is {}, expected F32, F64, BF16 or I64", {path(), name, type});
   return static_cast<Dtype>(number);
 }
 
@@ -205,7 +205,7 @@ Tensor SafetensorsFile::load_f32(const std::string& name) const {
   const Entry& e = entry(name);
   if (e.type == "F32") return load(name);
   const bool is_bf16 = e.type == "BF16";
-  if (!is_bf16 && e.type != "F16") fail("{}: tensor '{}' is {}; F32, BF16 and F16 can be read as f32", {path(), name, e.type});
+  if (!is_bf16 && e.type != "F16") fail("{}: tensor '{}' is {}, expected F32, BF16 or F16", {path(), name, e.type});
   const Tensor tensor(e.shape, Dtype::f32);
   float* const values = tensor.data<float>();
   // Values are read into the second half of the tensor and then widened in order, so none is overwritten before it is widened.

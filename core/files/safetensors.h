@@ -38,7 +38,7 @@ class SafetensorsFile {
   const std::vector<std::string>& names() const { return names_; }  // in the order of the data
   bool contains(const std::string& name) const { return entries_.count(name) > 0; }
 
-  // Errors of these functions: no tensor has this name, Tensor lacks its type (F16), the file was cut short.
+  // Errors of these functions: no tensor has this name, Tensor does not support its type (such as F16), the file was cut short.
   const Shape& shape(const std::string& name) const { return entry(name).shape; }
   Dtype dtype(const std::string& name) const;
   Tensor load(const std::string& name) const;  // a copy on the CPU
@@ -49,9 +49,9 @@ class SafetensorsFile {
   void verify() const {
     if (!verify_if_checked()) fail("{}: it has no checksum", {path()});
   }
-  // Like verify, but returns false if the file has no checksum of 16 digits. Other programs write no checksum or a different kind.
+  // Like verify, but returns false if the file has no checksum of 16 digits. Other programs write no checksum or one of a different kind.
   bool verify_if_checked() const;
-  // The checksum, or a hash of the bytes if the file has none. Equal for equal files.
+  // The checksum, or a hash of the bytes if the file has none. Equal files give equal results.
   std::string hash() const;
 
  private:
@@ -69,10 +69,10 @@ class SafetensorsFile {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// Replaces the file atomically (core/files/file.h). Tensors with larger elements come first, else the order is kept. The data starts at a
-// multiple of 8, to align tensors in mapped files. A checksum of the file is added to the metadata. Equal tensors and metadata give equal
-// bytes. `to_host` copies each tensor that is on a different device when its turn comes. Errors: a tensor is empty or not on the CPU; a
-// name is a duplicate or not UTF-8; the file cannot be written.
+// Replaces the file atomically (core/files/file.h). Tensors with larger elements come first; apart from this, the order is kept. The data
+// starts at a multiple of 8, to align tensors in mapped files. A checksum of the file is added to the metadata. Equal tensors and metadata
+// give equal bytes. `to_host` copies a tensor that is on a different device just before it is written. Errors: a tensor is empty or not on
+// the CPU; a name is a duplicate or not UTF-8; the file cannot be written.
 using ToHost = std::function<Tensor(const Tensor&)>;
 void save_safetensors(const std::string& path, NamedTensors tensors, Metadata metadata = {}, const ToHost& to_host = {});
 

@@ -1,5 +1,5 @@
 // Sizes are rounded up to classes (4, 5, 6 or 7 times a power of two, at least 64 bytes), so a released block can serve any request of its
-// class. It waits in the list of its class, last in, first out, but a thread first gets the blocks that it released itself. Lines in
+// class. The block waits in its class's list (last in, first out), but a thread first reuses the blocks that it released itself. Lines in
 // another core's cache take longer to write. Small blocks are cut from slabs, and large ones are mapped one by one.
 #include <sys/mman.h>
 

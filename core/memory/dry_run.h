@@ -2,8 +2,8 @@
 // no bytes are copied. It shows how much memory and work a training step needs, even on a smaller machine:
 //   const DryRun dry(Device::cpu);
 //   train_step.run(batches, 0, 0.1);          memory_use(Device::cpu).peak is the peak of the real step
-// A program that reads a tensor finds zeros. The code of the step itself runs, so the numbers are exact. A formula for its memory would
-// soon differ.
+// A program that reads a tensor finds zeros. The code of the step itself runs, so the numbers are exact. A separate formula for the memory
+// would soon be wrong.
 #pragma once
 #include <cstdint>
 
@@ -28,7 +28,7 @@ extern bool alive;
 extern thread_local int64_t threads;  // number of threads that would work on the current loop
 bool takes(Device device);
 int64_t count(int64_t bytes);
-void* addresses(int64_t bytes);  // null if none are left
+void* addresses(int64_t bytes);  // null if no addresses are left
 void release(void* addresses, int64_t bytes, int64_t counted);
 }  // namespace dry_run_state
 

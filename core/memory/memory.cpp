@@ -62,8 +62,8 @@ std::string list_of(const HeldBytes& bytes) {
   return text + "together " + show_bytes(all);
 }
 
-// "softmax (ops/rows/softmax.cu:30)", or "softmax: forward (ops/rows/softmax.cu:30)" if function and file have different names. The file
-// has the name of its op.
+// "softmax (ops/rows/softmax.cu:30)", or "softmax: forward (ops/rows/softmax.cu:30)" if the function and the file have different names. The
+// file has the name of its op.
 std::string name_of(const CallSite& caller) {
   const std::string_view file = caller.file, base = file.substr(file.rfind('/') + 1), signature = caller.function;
   const std::string_view function = signature.substr(0, signature.find('<'));  // without template arguments
@@ -75,7 +75,7 @@ std::string name_of(const CallSite& caller) {
 }  // namespace
 
 RequestWatch::RequestWatch(Device on, OnBlock call) : device(on), on_block(std::move(call)) {
-  if (watch) fail("request watch: this thread already has one");
+  if (watch) fail("request watch: already active on this thread");
   watch = this;
 }
 RequestWatch::~RequestWatch() { watch = nullptr; }
@@ -199,7 +199,7 @@ void dry_run_state::release(void* addresses, int64_t bytes, int64_t counted) {
 }
 
 DryRun::DryRun(Device device) {
-  if (is_dry_run()) fail("dry run: one is already active");
+  if (is_dry_run()) fail("dry run: already active");
   if (device == Device::cuda) fail("dry run: expected cpu or cuda_emulated (its kernels need the same memory as on cuda), got cuda");
   dry_device = device;
   arena = {};

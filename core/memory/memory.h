@@ -41,7 +41,7 @@ class MemoryHolder {
   MemoryHolder& operator=(const MemoryHolder&) { return *this; }
   virtual ~MemoryHolder();
   virtual void each_tensor(const Visit& visit) const = 0;
-  // For the error: "in the backward of gelu (models/layers/block.h:31)". Empty if no op runs.
+  // For the error: "in the backward of gelu (models/layers/block.h:31)". Empty if no op is running.
   virtual std::string current_work() const { return {}; }
 };
 
@@ -54,10 +54,10 @@ Allocator& allocator_of(Device device);  // error: the device is not available
 Allocator& cpu_arena();
 
 // Counts the memory that the arena would touch for the same requests. Freed blocks wait for a request of their size class. Small blocks are
-// cut from slabs, touched in full huge pages.
+// cut from slabs, and a slab is touched in full huge pages.
 class ArenaCounter {
  public:
-  int64_t allocate(int64_t bytes);                 // returns the number that release() takes as `allocated`
+  int64_t allocate(int64_t bytes);                 // returns the number to pass to release() as `allocated`
   void release(int64_t bytes, int64_t allocated);  // `bytes` as requested, `allocated` as returned by allocate()
   int64_t touched() const { return touched_; }
 
@@ -85,7 +85,7 @@ inline int64_t working_bytes(const HeldBytes& held) {
 
 // Formats bytes: 512 bytes, 1.5 KiB, 768.0 MiB.
 std::string show_bytes(int64_t bytes);
-inline constexpr int64_t kMebibyte = 1 << 20;  // bytes in a MiB, for axes of drawings
+inline constexpr int64_t kMebibyte = 1 << 20;  // bytes in a MiB, for the axes of drawings
 
 // While an UncountedMemory exists, tensors that this thread makes are not counted. It is for batches that are read ahead. Their number
 // depends on the speed of threads, and a run's peak must not.

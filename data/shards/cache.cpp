@@ -57,7 +57,7 @@ std::string make_temporary_folder() {
   std::error_code error;
   const fs::path asked = fs::temp_directory_path(error);  // $TMPDIR, if that is a folder
   std::string path = (error ? "/tmp" : asked.string()) + "/ricci-XXXXXX";
-  if (!::mkdtemp(path.data())) fail("{}: cannot be made: {}", {path, system_reason()});
+  if (!::mkdtemp(path.data())) fail("{}: cannot be created: {}", {path, system_reason()});
   return path;
 }
 

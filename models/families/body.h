@@ -57,7 +57,7 @@ template <Body B> struct Shell {
 
  protected:
   void check_positions(int64_t length) const {
-    if (length > ctx) fail("model: the input has {} positions, but the context is {}", {length, ctx});
+    if (length > ctx) fail("model: the input has {} positions, expected at most {} (the context)", {length, ctx});
   }
   // Reads the next tokens, at most positions_at_once() per call of the body. Returns the body's output for the last call.
   Tensor read(const Tensor& ids_bc, State& state) const {

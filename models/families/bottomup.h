@@ -130,7 +130,7 @@ struct BottomUp {
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }
 
  private:
-  // Returns stack(i, down(i, finer cells)) of every coarse scale i; empty for a scale without a complete cell.
+  // Returns stack(i, down(i, finer cells)) for every coarse scale i; empty for a scale without a complete cell.
   template <class Down, class Run> std::vector<Tensor> coarse_cells(const Tensor& e_bcd, const Down& down, const Run& stack) const {
     std::vector<Tensor> h_s;
     for (size_t i = 0; i < coarse.size(); ++i) {

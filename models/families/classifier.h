@@ -33,8 +33,8 @@ template <Body B> struct PooledClassifier : Shell<B> {
       : Shell<B>(c.vocab, c.embedding, shape_of(c), std::move(made)),
         head(c.d, config.classes, config.head_bias, shape_of(c).init.output()) {}
 
-  State init_state(int64_t) const { fail("model: a classifier does not write text"); }
-  Tensor advance(const Tensor&, State&) const { fail("model: a classifier does not write text"); }
+  State init_state(int64_t) const { fail("model: a classifier cannot generate text"); }
+  Tensor advance(const Tensor&, State&) const { fail("model: a classifier cannot generate text"); }
 
   template <class V> void visit(V&& v) {
     v("tok", tok);

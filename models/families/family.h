@@ -26,7 +26,7 @@ enum class Objective : uint8_t {
 struct FamilyTraits {
   const char* name;  // in run files: `family: topdown`
   Objective objective = Objective::next_token;
-  bool mixes = false;  // its blocks use the mixer of the run file instead of always attention
+  bool mixes = false;  // its blocks use the run file's mixer, not always attention
   // The shared keys that the family uses:
   bool reads_layers = false;  // `layers`, one number
   bool reads_stacks = false;  // `layers`, one number per scale
@@ -102,7 +102,7 @@ inline Tensor text_lengths_of(const Batch& batch) {
 }
 
 // The loss of a coarse scale: its cells predict the tokens of the next cell in any order (a bag of words). It is the mean nats per token of
-// the next cell, over the cells followed by a complete one, as an f64 scalar. h_bmd is the output of the scale's blocks.
+// the next cell, over the cells followed by a complete cell, as an f64 scalar. h_bmd is the output of the scale's blocks.
 inline Tensor bag_loss(const Arg& h_bmd, const Output& output, const Table& tok, const Batch& batch, int64_t scale) {
   return bag_cross_entropy(output.logits(h_bmd, tok), batch.ids_bc, scale, text_lengths_of(batch));
 }
@@ -112,7 +112,7 @@ inline void warn_of_cells(const ModelKeys& c, const char* key, int64_t tokens, c
   if (tokens <= c.ctx) return;
   lines.push_back(format_message("model.{}: a cell of {} tokens is longer than the context of {}, so {}", {key, tokens, c.ctx, lost}));
 }
-// Adds such a warning for every scale of a family with stacks.
+// Calls warn_of_cells for every scale of a family with stacks.
 inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) {
   for (size_t i = 0; i < c.scales.scales.size(); ++i) warn_of_cells(c, "scales", c.scales.scales[i], "its blocks are never used", lines);
 }

@@ -21,7 +21,7 @@ template <Body B> struct LanguageModel : Shell<B> {
 
   Tensor logits(const Batch& batch) const { return output.logits(hidden(batch), tok); }  // [b c v]
 
-  // The mean nats over the targets other than -1 at scored positions, an f64 scalar; 0 without such targets.
+  // The mean nats over the targets other than -1 at scored positions, an f64 scalar; 0 if no such target exists.
   Tensor text_loss(const Batch& batch) const {
     check_targets(batch);
     return loss_of(hidden(batch), batch.targets);
@@ -48,7 +48,7 @@ template <Body B> struct LanguageModel : Shell<B> {
 
   // Decoding, as in Model.
   State init_state(int64_t batch) const {
-    if (!causal) fail("model: only a causal model decodes token by token");
+    if (!causal) fail("model: only a causal model can decode token by token");
     return Shell<B>::init_state(batch);
   }
   Tensor advance(const Tensor& ids_bc, State& state) const { return output.last_logits(this->read(ids_bc, state), tok); }

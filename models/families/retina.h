@@ -1,6 +1,6 @@
-// family: retina (Subramanian et al. 2020, section 3.4). A decoder with attention heads divided among scales: they attend to near tokens
-// individually and to far tokens through cheaper cells. A window per scale limits how far its heads attend. T is a stack of such blocks,
-// and x is the input of a block's attention.
+// family: retina (Subramanian et al. 2020, section 3.4). A decoder with attention heads divided among scales: the heads attend to near
+// tokens individually and to far tokens through cheaper cells. A window per scale limits how far its heads attend. T is a stack of such
+// blocks, and x is the input of a block's attention.
 //   q = Wq x,   of a head of scale s  k = Wk D(x, s),  v = Wv D(x, s)  (the head's rows),   D(x, 1) = x;   logits = T(embed(ids)) W_vocab^T
 #pragma once
 #include <algorithm>
@@ -92,7 +92,8 @@ constexpr auto choices(CellRule) { return std::array{"inside", "end"}; }
 inline void visit_fields(RetinaConfig& c, const Fields& field) {
   field("windows", c.windows, "for each scale, the distances lo:hi in tokens that its heads attend to (0 is the token itself; null: all)");
   field("cell_rule", c.cell_rule, "a window contains only cells fully inside it (inside), or all cells that end in it (end)");
-  field("head_groups", c.head_groups, "for each head, the index of its scale, from 0 (null: an equal share per scale, in order)");
+  field("head_groups", c.head_groups,
+      "for each head, the index of its scale, from 0 (null: heads divided equally, in the order of the scales)");
 }
 
 static_assert(Mixer<RetinaAttention>);
@@ -119,10 +120,10 @@ struct Retina {
     for (int64_t group : c.head_groups)
       if (group < 0 || group >= static_cast<int64_t>(count)) fail("model.head_groups: {}, expected 0 .. {}", {group, count - 1});
   }
-  // Error: a key of sdp is set that has no meaning for attention from tokens to cells.
+  // Error: a key of sdp is set that does not apply to attention from tokens to cells.
   static void check_reads_cells(const SdpConfig& c, PositionKind positions) {
     const char* const layer = "but the attention of a retina has";
-    if (c.qk_norm) fail("model.qk_norm: true, {} no such norms", {layer});
+    if (c.qk_norm) fail("model.qk_norm: true, {} no norms of queries and keys", {layer});
     if (c.kv_heads) fail("model.kv_heads: {}, {} one key head per head", {*c.kv_heads, layer});
     if (c.head_width) fail("model.head_width: {}, {} d / heads columns per head", {*c.head_width, layer});
     if (c.qkv_bias) fail("model.qkv_bias: {}, {} separate maps; model.bias sets their biases", {*c.qkv_bias ? "true" : "false", layer});

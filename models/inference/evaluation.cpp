@@ -32,7 +32,7 @@ template <class F> void each_prediction(const Tensor& logits, const Tensor& targ
 int64_t whole(double count) { return static_cast<int64_t>(count); }
 
 // Calls nats_of(batch) for the mean nats of each batch of this rank; returns the mean over all scored targets, and their count. Each value
-// comes from one rank, and every rank adds the values in batch order, so the bits do not depend on the number of ranks.
+// comes from one rank, and every rank adds the values in batch order, so the results are bitwise identical for any number of ranks.
 template <class NatsOf>
 Evaluation mean_of(const Model& model, int64_t count, const BatchOf& batch, const AfterBatch& after_batch, Ranks& ranks, bool (*stop)(),
     const NatsOf& nats_of) {
@@ -93,7 +93,7 @@ void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
   if (logits.rank() != 3 || !(targets == Shape{logits[0], logits[1]}))
     fail("predictions: logits are {} and targets {}, expected [batch context vocabulary] and [batch context]",
         {show(logits), show(targets)});
-  std::vector<bool> right(static_cast<size_t>(targets[0]), true);  // true if all targets of the sequence are predicted
+  std::vector<bool> right(static_cast<size_t>(targets[0]), true);  // true if all targets of the sequence are predicted correctly
   each_prediction(logits_bcv, targets_bc, [&](int64_t row, int64_t target, int64_t prediction) {
     ++tokens;
     tokens_right += prediction == target;

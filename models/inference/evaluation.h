@@ -16,7 +16,7 @@ namespace ricci {
 // A prediction is the token with the largest logit; on a tie, the first one.
 struct Predictions {
   int64_t tokens = 0, tokens_right = 0;        // not counting targets of -1
-  int64_t sequences = 0, sequences_right = 0;  // a sequence is right if all its targets are
+  int64_t sequences = 0, sequences_right = 0;  // a sequence is correct if all its targets are predicted correctly
 
   // Adds the predictions of a batch. Error: the shapes do not match.
   void add(const Tensor& logits_bcv, const Tensor& targets_bc);
@@ -25,8 +25,8 @@ struct Predictions {
   double sequence_accuracy() const;  // 0 for no sequences
 };
 
-// Precision: the share of correct predictions among the sequences predicted as a class. Recall: the share among the sequences of the class.
-// F1: 2 p r / (p + r). Each is 0 instead of 0 / 0.
+// Precision: the fraction of correct predictions among the sequences predicted as a class. Recall: the fraction among the sequences of the
+// class. F1: 2 p r / (p + r). Each is 0 instead of 0 / 0.
 struct ClassScores {
   double precision = 0, recall = 0, f1 = 0;
 };
@@ -67,15 +67,15 @@ struct Evaluation {
   std::optional<Confusion> confusion = {};      // for a classifier
   bool was_stopped() const { return tokens == 0; }
   double perplexity() const { return std::exp(nats_per_token); }
-  // The share of documents or sequences that are predicted correctly; nullopt without predictions.
+  // The fraction of documents or sequences that are predicted correctly; nullopt without predictions.
   std::optional<double> accuracy() const {
     if (confusion) return confusion->accuracy();
     return predictions ? std::optional(predictions->sequence_accuracy()) : std::nullopt;
   }
-  // True if every target is scored. If false, the nats are not for the full text.
+  // True if every target is scored. If false, the nats do not cover the full text.
   bool of_whole_text() const { return tokens == targets; }
 
-  // Both can be compared between tokenizers. The first token of a text is never predicted, but its bytes and words are included.
+  // Both values can be compared between tokenizers. The first token of a text is never predicted, but its bytes and words are included.
   double bits_per_byte(int64_t bytes) const { return nats() / std::log(2.0) / static_cast<double>(bytes); }
   double word_perplexity(int64_t words) const { return std::exp(nats() / static_cast<double>(words)); }
 

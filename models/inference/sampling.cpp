@@ -118,7 +118,7 @@ Continuation::Continuation(const Model& model, int64_t samples, const Sampling& 
     : model_(model), sampling_(sampling), device_(device), context_(context) {
   check(sampling);
   if (model.config().traits().objective == Objective::next_cell)
-    fail("generate: a coarse model predicts the next tokens, but not their order");
+    fail("generate: a coarse model cannot generate text; it predicts the next tokens without their order");
   if (samples < 1 || samples > kMaxSamples) fail("generate: samples is {}, expected 1 to {}", {samples, kMaxSamples});
   const int64_t most = model.config().ctx;
   if (context < 0 || context > most) fail("generate: the context is {}, expected 0 to {}", {context, most});
@@ -140,7 +140,7 @@ void Continuation::draw(int64_t count, const UseOfToken& use) {
   std::vector<bool> unfinished_s(texts_s_.size(), true);
   auto unfinished = static_cast<int64_t>(texts_s_.size());
   for (int64_t i = 0; i < count && unfinished > 0; ++i) {
-    if (!state_ || read_ + unread_ > context_) {  // start, or read the later half of a full context again
+    if (!state_ || read_ + unread_ > context_) {  // starts, or reads the later half of a full context again
       const int64_t wanted = state_ ? std::max((context_ + 1) / 2, unread_) : context_;
       unread_ = std::min({static_cast<int64_t>(texts_s_[0].size()), wanted, context_});
       state_ = model_.init_state(static_cast<int64_t>(texts_s_.size()));

@@ -12,13 +12,13 @@
 
 namespace ricci {
 
-// The options are applied in the order of Hugging Face transformers: temperature, top_k, top_p, min_p, each to the tokens that the previous
-// one left.
+// The options are applied in the order of Hugging Face transformers: temperature, top_k, top_p, min_p, each to the tokens that remain after
+// the previous one.
 struct Sampling {
   double temperature = 1;  // 0 chooses the most probable token
-  int64_t top_k = 0;       // only the k most probable tokens, with all ties of the last; 0 keeps all
+  int64_t top_k = 0;       // only the k most probable tokens, and any tied with the last; 0 keeps all
   double top_p = 1;        // only the most probable tokens that together have at least this probability
-  double min_p = 0;        // only tokens with at least this share of the probability of the most probable one
+  double min_p = 0;        // only tokens that are at least this fraction as probable as the most probable one
   uint64_t seed = 1;
   int64_t vocab = 0;  // only ids below this; 0 allows all. A model's vocabulary can be padded beyond its tokenizer's
   Sampling among(int64_t ids) const {
@@ -32,7 +32,7 @@ inline void visit_fields(Sampling& c, const Fields& field) {
   field("temperature", c.temperature, "divisor of the logits (0: always choose the most probable token)");
   field("top_k", c.top_k, "sample from the k most probable tokens (0: from all)");
   field("top_p", c.top_p, "sample from the most probable tokens that together have this probability");
-  field("min_p", c.min_p, "sample from tokens with at least this share of the largest probability");
+  field("min_p", c.min_p, "sample from tokens with at least this fraction of the largest probability");
   field("seed", c.seed, "random seed");
 }
 
@@ -43,7 +43,7 @@ void check(const Sampling& sampling);
 // NaN.
 int64_t draw_token(std::span<const double> logits_v, const Sampling& sampling, uint64_t index, uint64_t sample = 0);
 
-// Returns log p(token) by the model, without temperature, top_k, top_p and min_p.
+// Returns the model's log p(token), without applying temperature, top_k, top_p or min_p.
 double log_probability(std::span<const double> logits_v, int64_t token);
 
 // Continues `prompt` by `count` tokens. Each token is passed to `use` immediately, until `use` returns false. When the context is full, its
@@ -75,11 +75,11 @@ class Continuation {
   Sampling sampling_;
   Device device_;
   int64_t context_;
-  std::vector<std::vector<int64_t>> texts_s_;  // all of one length
+  std::vector<std::vector<int64_t>> texts_s_;  // all of the same length
   std::unique_ptr<DecodingState> state_;
   int64_t read_ = 0;    // positions in the state
   int64_t unread_ = 0;  // number of last ids of every text that are not yet in the state
-  int64_t drawn_ = 0;   // number of tokens sampled so far: the index of the next
+  int64_t drawn_ = 0;   // number of tokens sampled so far: the index of the next token
 };
 
 }  // namespace ricci

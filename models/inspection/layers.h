@@ -13,7 +13,7 @@
 
 namespace ricci {
 
-// It refers to the model, so the model must outlive it.
+// A MixingLayer refers to the model, so the model must outlive it.
 struct MixingLayer {
   std::string kind;             // "attention"; "aggregation" (tokens attend to coarser cells); "join" (cells use coarser cells)
   std::string mixer{};          // the mixer's name, for an attention layer

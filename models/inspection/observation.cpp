@@ -5,7 +5,7 @@
 namespace ricci {
 namespace {
 
-// The factors of the values in shift_and_sum. It is linear in the values, so the factors are its results for unit vectors.
+// The factors of the values in shift_and_sum. The op is linear in the values, so the factors are its results for unit vectors.
 Tensor dispatching_table(const Tensor& coef_bcx, int64_t heads) {
   const int64_t b = coef_bcx.shape()[0], c = coef_bcx.shape()[1];
   const Tensor units_bcnC = zeros({b, c, heads, c}, Dtype::f64, Device::cpu);

@@ -6,8 +6,8 @@
 
 namespace ricci {
 
-// The eigenvalues of a symmetric matrix [k k], f64 on the CPU, from the largest to the smallest, to about 1e-15 times the largest
-// magnitude, in O(k^3) time. Error: the matrix is not square, not f64 on the CPU, or not finite.
+// The eigenvalues of a symmetric matrix [k k], f64 on the CPU, from the largest to the smallest, accurate to about 1e-15 times the
+// largest magnitude, in O(k^3) time. Error: the matrix is not square, not f64 on the CPU, or not finite.
 std::vector<double> eigenvalues(const Tensor& m_kk);
 
 // The singular values of a square matrix, from the largest to the smallest: the square roots of the eigenvalues of M^T M. Values below 1e-8

@@ -47,7 +47,7 @@ inline void visit_fields(BlockConfig& c, const Fields& field) {
   field("norm_kind", c.norm_kind, "layer norm, or RMS norm without mean and bias (preset)").decides().follows();
   field.when(c.norm_kind == NormKind::layer, "norm_kind: layer")("norm_bias", c.norm_bias, "layer norms have biases (preset)").follows();
   field("norm_eps", c.norm_eps, "constant added to the variance or the mean square in every norm").positive();
-  field("gated", c.gated, "half of fc's columns gate the other half by their activation, as in SwiGLU with silu (preset)").follows();
+  field("gated", c.gated, "the activation of half of fc's columns multiplies the other half, as in SwiGLU with silu (preset)").follows();
 }
 
 // The residual stream is x plus a branch that is added later, so one kernel computes the sum and its norm. An empty branch means zero.
@@ -97,8 +97,8 @@ template <Mixer M> struct Block {
     return wanted;
   }
 
-  // Like operator(), with the same bits, but the tape keeps only the residual before the block, and the backward pass computes the block
-  // again. The block and everything that mix refers to must live until then.
+  // Like operator(), with bitwise identical results, but the tape keeps only the residual before the block, and the backward pass computes
+  // the block again. The block and everything that mix refers to must live until then.
   template <class Mix> Residual recomputed(const Residual& r, const Mix& mix) const {
     const auto run = [this, mix, training = Training::active()](const std::vector<Tensor>& args) {
       const Training mode(training);

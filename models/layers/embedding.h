@@ -67,7 +67,7 @@ inline double embedding_scale(const EmbeddingConfig& config, const Table& tok) {
   return config.scale_embedding ? std::sqrt(static_cast<double>(tok.weight.value.shape()[1])) : 1.0;
 }
 
-// Token embeddings, plus the rows of positions_Cd from row `first` on unless positions_Cd is empty.
+// Token embeddings, plus the rows of positions_Cd from row `first` on, unless positions_Cd is empty.
 inline Tensor embed(const Arg& ids_bc, const Table& tok, const Arg& positions_Cd, const EmbeddingConfig& config, int64_t first = 0) {
   return embedding(ids_bc, tok.weight, positions_Cd, embedding_scale(config, tok), first);
 }

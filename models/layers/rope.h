@@ -1,5 +1,5 @@
-// Rotary positions of a stack (ops/rotary/rotary.h): the table of cosines and sines that its blocks share. It grows with the number of
-// positions: for a context of 131,072 it would be larger than the cache of a short text.
+// Rotary positions of a stack (ops/rotary/rotary.h): the table of cosines and sines that its blocks share. The table grows with the
+// number of positions: a full table for a context of 131,072 would be larger than the cache of a short text.
 #pragma once
 #include <algorithm>
 #include <bit>

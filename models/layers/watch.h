@@ -10,7 +10,7 @@
 
 namespace ricci {
 
-// It is only for inspection, without a tape. `layer` is the address of the calling mixer.
+// A Watch is only for inspection, without a tape. `layer` is the address of the calling mixer.
 class Watch {
  public:
   Watch() : outer_(active()) { active() = this; }
@@ -56,7 +56,7 @@ inline Tensor watched_output(const void* stack, const Tensor& h_bmd) {
 // input itself.
 struct Forms {
   const char* name = "matrix of the scores";
-  Tensor m_nkK{};  // f64 on the CPU; empty if the mixer has no matrices, or the identity
+  Tensor m_nkK{};  // f64 on the CPU; empty if the mixer has no matrices or they are the identity
   bool symmetric = false;
   bool positive = false;  // the score of p_c with itself is never below 0
   bool of_input = false;  // p is the input

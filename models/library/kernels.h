@@ -1,6 +1,6 @@
-// Include it in a file with your kernels, in addition to <ricci/ricci.h>. It declares the verbs that apply a formula to elements, rows and
-// columns, the launch of any other kernel, and mathematical functions that are the same on every device. cuda/seam.h explains how such a
-// file is compiled twice; ricci_add_kernels() in CMake does it.
+// Include this header in a file with your kernels, in addition to <ricci/ricci.h>. It declares the verbs that apply a formula to elements,
+// rows and columns, the launch of any other kernel, and mathematical functions that are the same on every device. cuda/seam.h explains how
+// such a file is compiled twice; ricci_add_kernels() in CMake does it.
 #pragma once
 #include "core/dtype.h"
 #include "cuda/launch.h"

@@ -3,7 +3,7 @@
 //   autograd     the tape, how an op records itself, recomputation, gradient checks
 //   ops          formulas on tensors
 //   models       layers, the families of models, training, evaluation, decoding, files
-// A file with kernels also includes <ricci/kernels.h>. For nvcc this header omits the models.
+// A file with kernels also includes <ricci/kernels.h>. For nvcc, this header omits the models.
 #pragma once
 #include "autograd/gradcheck.h"
 #include "autograd/recompute.h"

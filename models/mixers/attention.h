@@ -20,7 +20,8 @@ struct AttentionConfig {
   std::optional<int64_t> window{};
 };
 
-// The keys and values of earlier positions; position t is in slot t mod slots. If the values are the keys, both members are one tensor.
+// The keys and values of earlier positions; position t is in slot t mod slots. If the values are the keys, both members are the same
+// tensor.
 struct KeyCache {
   Tensor k_bnsk, v_bnsk;
   int64_t position = 0;
@@ -34,7 +35,7 @@ struct KeyCache {
 struct HeadShape {
   int64_t queries, keys, width;  // query heads, key heads, columns of a head
   double scale = 0;              // the factor of the scores q . k (0: 1 / sqrt(width))
-  int64_t calls = 1;             // calls of attend, each with different query heads
+  int64_t calls = 1;             // number of calls of attend, each with different query heads
 };
 
 template <class Projection> struct Attention : Projection {
@@ -51,7 +52,7 @@ template <class Projection> struct Attention : Projection {
     return (*this)(x_bcd, 0,
         [&](const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v) { return watched_attention(this, q, k, v, sees, whole); });
   }
-  // The next positions attend to themselves and all earlier ones. After an error the cache is unchanged.
+  // The next positions attend to themselves and all earlier ones. After an error, the cache is unchanged.
   Tensor operator()(const Arg& x_bcd, Cache& cache) const {
     make_room(cache, cache.position + x_bcd.shape()[1]);
     const Tensor y_bcd = (*this)(x_bcd, cache.position, [&](const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v) {

@@ -1,5 +1,5 @@
-// The mixer `avgpool`: the mean over a window of positions minus the position itself (PoolFormer, Yu et al. 2022). The residual adds that
-// position again. With it, the paper shows how much of a transformer's quality comes from the block and not from attention.
+// The mixer `avgpool`: the mean over a window of positions minus the position itself (PoolFormer, Yu et al. 2022). The residual connection
+// adds that position again. With it, the paper shows how much of a transformer's quality comes from the block and not from attention.
 #pragma once
 #include <algorithm>
 

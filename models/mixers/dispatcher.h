@@ -2,9 +2,9 @@
 // drawing at the end of this file is level r.
 //   c <- sigmoid(Linear1(x));   V <- Linear2(x)
 //   for r = 0 .. R - 1:   V <- V + c[r] * shift_right(V, 2^r)         (zeros come in from the left)     return Linear3(V)
-// Each step doubles the distance, so R = log2(positions) steps reach every earlier position. Attention compares all pairs instead. Heads
-// are slices of the width. With share_heads, all heads share one set of weights, applied to each slice of x; without it, the three maps use
-// the full width.
+// Each step doubles the distance, so R = log2(positions) steps reach every earlier position. Attention compares all pairs of positions
+// instead. Heads are slices of the width. With share_heads, all heads share one set of weights, applied to each slice of x; without it, the
+// three maps use the full width.
 #pragma once
 #include <optional>
 

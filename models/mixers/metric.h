@@ -4,8 +4,8 @@
 // v = p, or v = x W_val^T with value_proj. The mixers differ in M_n:
 //   quad         any matrix                    p_only       the identity
 //   metric       symmetric, packed             metric_psd   L L^T, L packed: a position never scores itself below 0
-// No separate kernel is needed: with q = p M this is attention with keys p. If the values are also p, the cache contains only p and is half
-// as large as sdp's.
+// No separate kernel is needed: with q = p M, this is attention with keys p. If the values are also p, the cache contains only p and is
+// half as large as sdp's.
 #pragma once
 #include "models/mixers/attention.h"
 #include "ops/metric/metric.h"
@@ -59,7 +59,7 @@ template <class Form> struct FormProjection {
   }
 };
 
-// A form is the matrix M: queries() returns p M, and whole() returns the matrices [n k k], or nothing for the identity.
+// A form defines the matrix M: queries() returns p M, and whole() returns the matrices [n k k], or nothing for the identity.
 struct PackedForm {
   static constexpr bool kSymmetric = true;
   Tensor queries(const Arg& p_bcd) const { return times_metric(p_bcd, m, triangle); }

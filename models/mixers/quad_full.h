@@ -1,6 +1,6 @@
 // The mixer `quad_full`: attention with scores that are a quadratic form of the full input for every head,
 //   r_bncC = x_bc U_n x_bC^T / sqrt(k),   s = softmax_C(r | visible),   y = merge(s v) W_out^T,   v = x W_val^T
-// With U_n = Wq_n^T Wk_n this is scaled dot-product attention; a U_n of rank above k can express more. Queries, keys and values are d wide
+// With U_n = Wq_n^T Wk_n, this is scaled dot-product attention; a U_n of rank above k can express more. Queries, keys and values are d wide
 // in every head instead of k = d / h, so the attention costs h times as much as in sdp.
 #pragma once
 #include <cmath>
@@ -13,8 +13,8 @@ struct InputForm {
   using Config = AttentionConfig;
 
   // attend is called once for every head, as one head of width d with the keys x. Each call sums the values of all heads with one head's
-  // scores, and only this head's columns are kept. The gradient of q from each call is as large as the q of all heads and mostly zeros.
-  // (With a slice of U per head it would be small, but the gradient of U would be rounded to bf16.)
+  // scores, and only this head's columns are kept. The gradient of q from each call is as large as the q of all heads and consists mostly
+  // of zeros. (With a slice of U per head it would be small, but the gradient of U would be rounded to bf16.)
   template <class Attend> Tensor operator()(const Arg& x_bcd, int64_t, const Attend& attend) const {
     const int64_t d = val.weight.value.shape()[0], k = d / heads;
     const Tensor q_bcnd = contract("bcd,ndD->bcnD", x_bcd, u_ndD);

@@ -1,4 +1,4 @@
-// Takes two training steps in a dry run and notes every memory request.
+// Runs two training steps in a dry run and records every memory request.
 #include "models/planning/plan.h"
 
 #include <unistd.h>
@@ -25,7 +25,7 @@ namespace {
 
 Device dry_device(const StepShape& shape) { return shape.device == Device::cpu ? Device::cpu : Device::cuda_emulated; }
 
-// The last rank: no rank has more micro-batches. In a dry run it sends nothing.
+// The last rank: no rank has more micro-batches. In a dry run, it sends nothing.
 class LastRank final : public Ranks {
  public:
   explicit LastRank(int64_t count) {
@@ -74,7 +74,7 @@ struct Setup {
   }
 };
 
-// Notes the peaks of memory. Gradients, activations and buffers are included only after begin_steps(). Until then new parameters have no
+// Records the memory peaks. Gradients, activations and buffers are included only after begin_steps(). Until then, new parameters have no
 // holder.
 class PeakNotes {
  public:
@@ -203,7 +203,7 @@ Plan plan_step(const ModelConfig& config, const OptimizerConfig& optimizer, cons
   if (!by_use) return plan;
   const int64_t peak = plan.peak, working = plan.working;
   plan.kept = kept_by_forward(training);
-  if (plan.peak != peak || plan.working != working) fail("plan: the forward pass holds more than the step");
+  if (plan.peak != peak || plan.working != working) fail("plan: the forward pass needs more memory than the step");
   return plan;
 }
 

@@ -34,14 +34,14 @@ struct StepShape {
 
 struct StepMemory {
   int64_t parameters = 0;  // number of trained elements
-  int64_t peak = 0;        // most bytes of tensors at any time
+  int64_t peak = 0;        // peak bytes of tensors
   HeldBytes at_peak{};     // by purpose; `other` means values between ops, and kernel buffers
   int64_t gradients = 0;   // peak bytes of gradients in a step
   int64_t working = 0;     // most bytes of activations and `other` at any time, not always at the peak
 };
 
 struct Plan : StepMemory {
-  // On the CPU: the most memory of the process in a step, including freed blocks kept for tensors of the same size, and the threads'
+  // On the CPU: the peak memory of the process in a step, including freed blocks kept for tensors of the same size, and the threads'
   // buffers (core/memory/scratch.h). On a GPU: the peak plus the block of a recorded step (the driver's pool keeps the memory of earlier
   // steps).
   int64_t process = 0;
@@ -52,7 +52,8 @@ struct Plan : StepMemory {
     std::string op, place;  // such as "linear", "models/layers/block.h:31"
     int64_t count = 0, bytes = 0;
   };
-  // The memory that the ops of the tape keep after the forward pass of a micro-batch, in order. The first op includes shared memory.
+  // The memory that the ops of the tape keep after the forward pass of a micro-batch, in order. Memory that ops share is listed for the
+  // first of them.
   std::vector<Kept> kept;
 
   std::map<std::string, trace::Work> work;  // by op, for one step
@@ -61,8 +62,9 @@ struct Plan : StepMemory {
 };
 
 // With multiple ranks, the plan is for a rank with the most micro-batches; nothing is communicated. Without by_use, the plan lacks at_peak,
-// gradients, working and kept: these need a look at all tensors at each memory request, and so time quadratic in the number of layers.
-// Errors: as for Model, Optimizer and TrainStep; the context is longer than the model's; there are fewer micro-batches than ranks.
+// gradients, working and kept: these require a pass over all tensors at each memory request, so the time is quadratic in the number
+// of layers. Errors: as for Model, Optimizer and TrainStep; the context is longer than the model's; there are fewer micro-batches than
+// ranks.
 Plan plan_step(const ModelConfig& model, const OptimizerConfig& optimizer, const StepShape& shape, bool by_use = true);
 
 // Prints the tape after the forward pass of one micro-batch, from a dry run. Errors: as for plan_step.

@@ -80,7 +80,7 @@ struct ScaleAttention {
     return std::any_of(runs.begin(), runs.end(), [&](const HeadRun& run) { return run.scale == scale; });
   }
 
-  // Decoding: the keys and values of a run of heads. For tokens they are stored as in attention_cached.
+  // Decoding: the keys and values of a run of heads. For tokens, they are stored as in attention_cached.
   struct Keys {
     CellMemory k, v;
   };

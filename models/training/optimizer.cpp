@@ -1,4 +1,4 @@
-// Handles moments, clipping and weight decay by role.
+// Handles moments, clipping and role-dependent weight decay.
 #include "models/training/optimizer.h"
 
 #include <algorithm>

@@ -21,7 +21,7 @@
 namespace ricci {
 
 // The list of optimizers. To add one, write its options, rates and update as an op (ops/optimizers/sgd.h and sgd.cu are the shortest), and
-// append its name here. Its keys, its names in checkpoints and its share of memory plans follow.
+// append its name here. Its keys, its names in checkpoints and its memory in plans follow automatically.
 using Optimizers = TypeList<AdamW, Adam, Sgd, Muon>;
 
 enum class OptimizerKind : uint8_t {};  // an index into the list
@@ -56,8 +56,8 @@ inline void visit_fields(OptimizerConfig& c, const Fields& field) {
   field("weight_decay", c.weight_decay, "decay of matrices and embeddings; biases and norm gains never decay").at_least(0);
   field("decay_embeddings", c.decay_embeddings, "weight decay also acts on token and position tables");
   field("lr_of", c.lr_of,
-      "learning rate factors by path, with patterns as for freeze, such as {tok: 0.1, \"blocks.*.mixer\": 0.5}; the last match of a "
-      "parameter is used")
+      "learning rate factors by path, with patterns as for freeze, such as {tok: 0.1, \"blocks.*.mixer\": 0.5}; the last pattern that "
+      "matches a parameter is used")
       .at_least(0);
   field("decay_of", c.decay_of, "weight_decay factors by path, as for lr_of").at_least(0);
 }

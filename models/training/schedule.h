@@ -24,7 +24,7 @@ struct Schedule {
   double lr = 1e-3, min_lr = 1e-4;
   int64_t warmup = 100;
   double decay_fraction = 0.2;
-  std::optional<int64_t> steps = {};  // last step of the schedule; by default the key `steps` at the start of the run
+  std::optional<int64_t> steps = {};  // last step of the schedule; by default, the value of `steps` at the start of the run
 
   // True if the rate depends on the last step.
   bool ends() const { return kind == Kind::cosine || kind == Kind::linear || kind == Kind::wsd; }

@@ -1,6 +1,6 @@
 // A training step as one launch of a CUDA graph (cuda/device/graph.h). A small model's step consists of hundreds of kernels, and each takes
 // less time than its launch. The first step runs normally and allocates everything; the second is measured, and the third is recorded.
-// Every step overwrites the same input and result tensors. The results have the same bits as without a graph.
+// Every step overwrites the same input and result tensors. The results are bitwise identical to those without a graph.
 #pragma once
 #include <functional>
 #include <vector>

@@ -9,8 +9,8 @@
 namespace ricci {
 namespace {
 
-// Takes a parameter's gradient, or zeros if it has none, as a tensor with unshared memory. The tape can give one tensor to two parameters,
-// and the ranks would then sum it twice.
+// Removes and returns a parameter's gradient, or zeros if it has none, as a tensor with unshared memory. The tape can give one tensor to
+// two parameters, and the ranks would then sum it twice.
 Tensor take_gradient(const Parameter& p, Dtype dtype) {
   if (!p.grad) return zeros(p.value.shape(), dtype, p.value.device());
   const Tensor gradient = convert(std::exchange(p.grad, {}), dtype);

@@ -1,6 +1,6 @@
-// Data parallelism: each rank computes its own micro-batches, and sum_gradients() sums the loss and the gradients over all ranks, with the
-// same bits on every rank. Each message waits for the slowest rank, so everything is summed in one call. The gradients are summed in their
-// own memory: packing them into one tensor took 5% of a step of GPT-2 124M on two ranks and doubled the gradient memory.
+// Data parallelism: each rank computes its own micro-batches, and sum_gradients() sums the loss and the gradients over all ranks, with
+// bitwise identical results on every rank. Each message waits for the slowest rank, so everything is summed in one call. The gradients are
+// summed in their own memory: packing them into one tensor took 5% of a step of GPT-2 124M on two ranks and doubled the gradient memory.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// One training step: forward_backward() computes the gradient, run_unless() adds the sum over ranks, the clipping and the update. The loss
-// and the norm stay on the device until the end, so a GPU never waits for the CPU.
+// One training step: forward_backward() computes the gradient, and run_unless() adds the sum over ranks, the clipping and the update. The
+// loss and the norm stay on the device until the end, so a GPU never waits for the CPU.
 #include "models/training/train_step.h"
 
 #include <cmath>
@@ -81,7 +81,7 @@ TrainStep::TrainStep(Model& model, Optimizer& optimizer, Device device, const Tr
   graph_ = std::make_unique<StepGraph>(device);
 }
 
-// Every step uses different random numbers: dropout in it uses the streams from step * 2^32 on.
+// Every step uses different random numbers: its dropout uses the streams from step * 2^32 on.
 RandomState TrainStep::random_state_at(int64_t step) const {
   return {options_.seed, static_cast<uint64_t>(step) << 32, static_cast<uint64_t>(options_.first_micro_batch)};
 }
@@ -108,7 +108,7 @@ void TrainStep::explain_nonfinite(const std::vector<Batch>& micro_batches, int64
   std::string found;
   for (const Parameter* p : parameters_) p->grad = {};  // an old NaN would be found first
   try {
-    check_embedding_ids(device_);  // a GPU cannot throw: it noted the first bad id and returned NaN
+    check_embedding_ids(device_);  // a GPU cannot throw: it recorded the first invalid id and returned NaN
     forward_backward(model_, on_device(micro_batches, device_), weights, random_state_at(step), {.find_nonfinite = true});
   } catch (const Error& error) {
     found = error.what();

@@ -39,17 +39,17 @@ struct StepResult {
 
 struct TrainStepOptions {
   uint64_t seed = 0;                // for dropout
-  double clip = 0;                  // largest norm of the gradient; 0 does not clip
+  double clip = 0;                  // largest norm of the gradient; 0 disables clipping
   bool cuda_graph = false;          // for a device with graphs
-  int64_t first_micro_batch = 0;    // share_of().lo: the index in the step of run()'s first micro-batch
+  int64_t first_micro_batch = 0;    // share_of().lo: the index, within the step, of run()'s first micro-batch
   Dtype reduce_dtype = Dtype::f32;  // for sum_gradients
   int64_t norms_every = 0;          // steps between StepResult::norms, or 0 for never
   bool has_norms(int64_t step) const { return norms_every > 0 && (step + 1) % norms_every == 0; }  // steps are counted from 0
 };
 
 // Dropout in a sequence depends only on the seed, the step and the index of the sequence in the step. So every division of a step into
-// equal micro-batches gives the same gradient up to rounding, and the same bits with batch_invariant. A bag loss is the mean over the cells
-// of its micro-batch, so with topdown's bag_weights this holds only for full windows with all targets scored.
+// equal micro-batches gives the same gradient up to rounding, and a bitwise identical gradient with batch_invariant. A bag loss is the mean
+// over the cells of its micro-batch, so with topdown's bag_weights this holds only for full windows with all targets scored.
 class TrainStep {
  public:
   // With multiple ranks, each rank makes a TrainStep, and all ranks call run() or explain_nonfinite() together. Error: a graph is used with

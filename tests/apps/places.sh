@@ -71,7 +71,7 @@ holds 'holds the tokens' eval 'ls cache | grep ^shards-'
 cp -r runs/cached first && touch file
 for place in file /proc/self/none; do
   RICCI_CACHE=$place run train tiny.yaml name=uncached
-  verdict "a cache that cannot be used: $place" "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^warning: (.*/)?$place: cannot be made: .*; the text is not cached: the next run will encode it again\$" err || echo no)"
+  verdict "a cache that cannot be used: $place" "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE "^warning: (.*/)?$place: cannot be created: .*; the text is not cached: the next run will encode it again\$" err || echo no)"
   verdict 'the same model' "$(cmp first/model.safetensors runs/uncached/model.safetensors 2>&1)"
   rm -r runs/uncached
 done

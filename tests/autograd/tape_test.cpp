@@ -44,13 +44,13 @@ TEST_CASE("a wrong backward is an error that names the op and its caller") {
     CHECK(contains(message, "backward of op (" __FILE__ ":"));
     CHECK(contains(message, expected));
   };
-  check(message_of_backward(no_backward), "this op has no backward");
+  check(message_of_backward(no_backward), "this op has no backward function");
   check(message_of_backward([](const Tensor& dy) -> Grads { return {dy}; }), "returned 1 gradients for 2 inputs");
   check(message_of_backward([](const Tensor&) -> Grads { return {Tensor(), Tensor()}; }), "no gradient for input 0");
   check(message_of_backward([](const Tensor& dy) -> Grads {
     return {convert(dy, Dtype::f32), Tensor()};
   }),
-      "the gradient of input 0 is f32 on cpu, the input f64 on cpu");
+      "the gradient of input 0 is f32 on cpu, expected f64 on cpu");
   const std::string constant = "asked for the gradient of input 1, but that input is a constant";
   check(message_of_backward([](const Tensor& dy) -> Grads { return {dy, convert(dy, gradient_dtype(1))}; }), constant);
   check(message_of_backward([](const Tensor& dy) -> Grads { return {dy, take_gradient(1)}; }), constant);

@@ -126,7 +126,7 @@ TEST_CASE("reshaped and rows share storage") {
 
 TEST_CASE("the element type is checked") {
   const Tensor t({2, 3}, Dtype::f64);
-  CHECK_THROWS_WITH_AS(t.data<float>(), "tensor [2 3]: its elements are f64, not f32", Error);
+  CHECK_THROWS_WITH_AS(t.data<float>(), "tensor [2 3]: its elements are f64, expected f32", Error);
   CHECK_THROWS_WITH_AS(with_dtype(Tensor({2}, Dtype::i64), [](auto) {}), "expected a floating-point tensor, got i64 [2]", Error);
   CHECK_THROWS_WITH_AS(with_dtype(Tensor(), [](auto) {}), "expected a floating-point tensor, got an empty one", Error);
 }
@@ -219,12 +219,12 @@ TEST_CASE("optional: an empty tensor is not checked, any other is") {
   CHECK(linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({7}))['f'] == 7);
   CHECK_THROWS_WITH_AS(linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({8})), "linear: index f is 7 in w_fd[7 3] but 8 in bias_f[8]", Error);
   CHECK_THROWS_WITH_AS(
-      linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({7}, Dtype::f64)), "linear: x_rd is f32 on cpu, bias_f f64 on cpu", Error);
+      linear(Tensor({10, 3}), Tensor({7, 3}), Tensor({7}, Dtype::f64)), "linear: x_rd is f32 on cpu, but bias_f is f64 on cpu", Error);
   CHECK_THROWS_WITH_AS(linear(Tensor({10, 3}), Tensor(), Tensor()), "linear: w_fd is empty", Error);
 }
 
 TEST_CASE("dtypes: floating-point inputs agree, integers are where they belong") {
-  CHECK_THROWS_WITH_AS(matmul(Tensor({2, 3}, Dtype::bf16), Tensor({3, 5})), "matmul: a_mk is bf16 on cpu, b_kn f32 on cpu", Error);
+  CHECK_THROWS_WITH_AS(matmul(Tensor({2, 3}, Dtype::bf16), Tensor({3, 5})), "matmul: a_mk is bf16 on cpu, but b_kn is f32 on cpu", Error);
   CHECK(pick(ids({2, 5}), Tensor({9, 3}, Dtype::bf16), ids({2}))['b'] == 2);
   CHECK(pick(ids({2, 5}), Tensor({9, 3}, Dtype::f64), Tensor())['v'] == 9);
   CHECK_THROWS_WITH_AS(pick(Tensor({2, 5}), Tensor({9, 3}), Tensor()), "pick: ids_bc[2 5] is f32, expected i64", Error);
@@ -238,11 +238,11 @@ TEST_CASE("all inputs are on one device") {
   const Device other = Device::cuda_emulated;
   require(other);
   CHECK_THROWS_WITH_AS(
-      matmul(Tensor({2, 3}), Tensor({3, 5}, Dtype::f32, other)), "matmul: a_mk is f32 on cpu, b_kn f32 on cuda_emulated", Error);
-  CHECK_THROWS_WITH_AS(
-      pick(ids({2, 5}), Tensor({9, 3}, Dtype::f32, other), Tensor()), "pick: ids_bc is i64 on cpu, table_vd f32 on cuda_emulated", Error);
+      matmul(Tensor({2, 3}), Tensor({3, 5}, Dtype::f32, other)), "matmul: a_mk is f32 on cpu, but b_kn is f32 on cuda_emulated", Error);
+  CHECK_THROWS_WITH_AS(pick(ids({2, 5}), Tensor({9, 3}, Dtype::f32, other), Tensor()),
+      "pick: ids_bc is i64 on cpu, but table_vd is f32 on cuda_emulated", Error);
   CHECK_THROWS_WITH_AS(pick(ids({2, 5}, other), Tensor({9, 3}, Dtype::f32, other), ids({2})),
-      "pick: ids_bc is i64 on cuda_emulated, lengths_b i64 on cpu", Error);
+      "pick: ids_bc is i64 on cuda_emulated, but lengths_b is i64 on cpu", Error);
 }
 
 TEST_CASE("numbers, letters and texts in messages") {

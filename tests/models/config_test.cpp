@@ -178,7 +178,7 @@ TEST_CASE("multiple scales: heads are divided among them") {
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.scales.scales = {1}, c.stack_layers.layers = {1}; }) ==
         "model.scales: contains only scale 1, expected a coarser one for the aggregation layer");
   const auto normed = [](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; };
-  CHECK(complaint(family_of<Retina>, normed) == "model.qk_norm: true, but the attention of a retina has no such norms");
+  CHECK(complaint(family_of<Retina>, normed) == "model.qk_norm: true, but the attention of a retina has no norms of queries and keys");
   CHECK(complaint(family_of<TopDown>, normed) == "no error");
   CHECK(complaint(family_of<BottomUp>, normed) == "no error");
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) { c.d = 16, c.embedding.positions = PositionKind::rope; }) ==
@@ -225,7 +225,7 @@ TEST_CASE("multiple scales: the other keys") {
   for (Family family : {family_of<TopDown>, family_of<BottomUp>, family_of<Retina>, family_of<Coarse>}) {
     const std::string name = name_of(family);
     CHECK(complaint(family, [](ModelConfig& c) { c.causal = false; }) ==
-          "model.causal: false, but family " + name + " attends only to complete cells");
+          "model.causal: false, but family " + name + " attends only to complete cells; expected true");
     CHECK(complaint(family, [](ModelConfig& c) { c.mixer = kind_of<Identity>; }) ==
           "model.mixer: identity, but family " + name + " always uses attention; expected sdp");
     CHECK(complaint(family, [](ModelConfig& c) { c.down.conv_kernel = 0; }) == "model.conv_kernel: 0, expected 1 or more");

@@ -15,7 +15,7 @@ fi
 chmod -R a-w runs
 refuse 'a run folder that is read-only' 1 "cannot write runs/tiny/[^ ]*: .*Permission denied" train tiny.yaml name=tiny steps=16 checkpoint_every=4
 verdict 'nothing is lost' "$(diff -r kept runs/tiny 2>&1)"
-refuse 'no room for a new folder' 1 'runs/new: cannot be made: Permission denied' train tiny.yaml name=new
+refuse 'no room for a new folder' 1 'runs/new: cannot be created: Permission denied' train tiny.yaml name=new
 accept 'it can be read' eval runs/tiny
 chmod -R u+w runs
 [ "$(id -u)" != 0 ] || chown -R 65534:65534 runs
@@ -24,7 +24,7 @@ chmod -R u+w runs
 [ "$(id -u)" != 0 ] || {
   mkdir -m 755 theirs
   RICCI_CACHE=$PWD/theirs run train tiny.yaml name=theirs
-  verdict 'a cache that only another user may write' "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE '^warning: .*/theirs/.*: cannot be made: Permission denied; the text is not cached: the next run will encode it again$' err || echo no)"
+  verdict 'a cache that only another user may write' "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE '^warning: .*/theirs/.*: cannot be created: Permission denied; the text is not cached: the next run will encode it again$' err || echo no)"
   verdict 'nothing is in it' "$(ls theirs; cmp runs/{tiny,theirs}/tokenizer.json 2>&1)"
 }
 

@@ -47,7 +47,7 @@ for name in config.yaml tokenizer.json metrics.jsonl model.safetensors checkpoin
   esac
 done
 rm -rf runs/linked store && cp -r runs/x2 runs/linked && rm -r runs/linked/checkpoints runs/linked/model.safetensors && ln -s /nowhere runs/linked/checkpoints
-refuse 'a disk that is not there' 1 'runs/linked/checkpoints: cannot be made: ' train tiny.yaml name=linked steps=12 "${saving[@]}"
+refuse 'a disk that is not there' 1 'runs/linked/checkpoints: cannot be created: ' train tiny.yaml name=linked steps=12 "${saving[@]}"
 
 # ---- A run folder is removed, renamed or replaced during training: the old run ends with one line, and the new one has only its own files
 accept 'a run to compare with' train tiny.yaml name=expected steps=30

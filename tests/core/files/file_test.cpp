@@ -206,8 +206,8 @@ TEST_CASE("file: a name in the working folder, and paths that cannot be written"
   CHECK(error(below) == "cannot write " + below + ": folder " + folder / "plain" + ": Not a directory");
   CHECK(error("/dev/null") == "cannot write /dev/null: it exists and is not a regular file");
   CHECK(error(folder.path()) == "cannot write " + folder.path() + ": it exists and is not a regular file");
-  CHECK(error("") == "cannot write '': it names no file");
-  CHECK(error(folder / "new/") == "cannot write '" + folder / "new/" + "': it names no file");
+  CHECK(error("") == "cannot write '': the path has no file name");
+  CHECK(error(folder / "new/") == "cannot write '" + folder / "new/" + "': the path has no file name");
   CHECK(error(long_name) == "cannot write " + long_name + ": File name too long");
   CHECK(names_in(folder.path()) == Names{"plain"});
 }
@@ -288,5 +288,5 @@ TEST_CASE("folder: missing folders above it are made, too") {
   }
   scratch.write("a/file", "x");
   for (const std::string path : {"a/file", "a/file/b"})
-    CHECK(error_of([&] { make_folders(scratch / path); }) == scratch / "a/file" + ": cannot be made: a file already has this name");
+    CHECK(error_of([&] { make_folders(scratch / path); }) == scratch / "a/file" + ": cannot be created: a file already has this name");
 }

@@ -138,7 +138,7 @@ TEST_CASE("safetensors: a type that tensors do not have hides only its own tenso
   const SafetensorsFile file(path);
   CHECK(file.load("w").size() == 1);
   CHECK(file.shape("mask") == Shape{3});
-  CHECK(error_of([&] { file.load("mask"); }) == path + ": tensor 'mask' is BOOL; F32, F64, BF16 and I64 can be loaded");
+  CHECK(error_of([&] { file.load("mask"); }) == path + ": tensor 'mask' is BOOL, expected F32, F64, BF16 or I64");
   CHECK(error_of([&] { file.load("x"); }) == path + ": no tensor 'x'");
   CHECK(error_of([&] { file.shape("x"); }) == path + ": no tensor 'x'");
 }
@@ -184,17 +184,17 @@ TEST_CASE("safetensors: F16 and BF16 are read as f32") {
   const SafetensorsFile others(path);
   check_same(others.load_f32("b"), tensor_of<float>({3}, {1.5f, -0.25f, static_cast<float>(bf16(3e38f))}));
   check_same(others.load_f32("f"), tensor_of<float>({2}, {7, -1}));
-  CHECK(error_of([&] { others.load_f32("i"); }) == path + ": tensor 'i' is I64; F32, BF16 and F16 can be read as f32");
+  CHECK(error_of([&] { others.load_f32("i"); }) == path + ": tensor 'i' is I64, expected F32, BF16 or F16");
 }
 
 TEST_CASE("safetensors: a file that is not of this format") {
   CHECK(complaint("") == "not a safetensors file: it has 0 bytes, fewer than 8");
   CHECK(complaint("1234567") == "not a safetensors file: it has 7 bytes, fewer than 8");
-  CHECK(complaint(length_bytes(100) + "{}") == "cut off: the header has 100 bytes, but only 2 follow its length");
+  CHECK(complaint(length_bytes(100) + "{}") == "cut short: the header has 100 bytes, but the file contains only 2 of them");
   CHECK(complaint("%PDF-1.7 and so on") == "not a safetensors file: its header has 3976169591536898085 bytes, expected at most 100000000");
   CHECK(
       complaint(std::string(8, '\xff')) == "not a safetensors file: its header has 18446744073709551615 bytes, expected at most 100000000");
-  CHECK(complaint(length_bytes(100'000'000)) == "cut off: the header has 100000000 bytes, but only 0 follow its length");
+  CHECK(complaint(length_bytes(100'000'000)) == "cut short: the header has 100000000 bytes, but the file contains only 0 of them");
 }
 
 TEST_CASE("safetensors: a header that is not a JSON object") {
@@ -344,7 +344,7 @@ TEST_CASE("safetensors: a file that is cut short or overwritten while it is open
   const ScratchFolder folder;
   const std::string path = folder / "a.safetensors";
   save_safetensors(path, some_tensors());
-  const std::string sound = read_file(path), error = path + ": it was cut short while it was read";
+  const std::string sound = read_file(path), error = path + ": the file was cut short during reading";
   const SafetensorsFile file(path);
   CHECK_NOTHROW(file.verify());
   for (const size_t bytes : {sound.size() - 1, sound.size() - 30, size_t{0}}) {

@@ -319,9 +319,9 @@ TEST_CASE("cache: a cache folder that cannot be used is told, and the tokens are
   };
   CHECK(fault_of(folder / "cache") == "");
   CHECK(fault_of("") == "");
-  CHECK(fault_of(file) == file + ": cannot be made: a file already has this name");
-  CHECK(fault_of(file + "/below") == file + ": cannot be made: a file already has this name");
-  CHECK(contains(fault_of("/proc/self/cache"), "/proc/self/cache: cannot be made: "));
+  CHECK(fault_of(file) == file + ": cannot be created: a file already has this name");
+  CHECK(fault_of(file + "/below") == file + ": cannot be created: a file already has this name");
+  CHECK(contains(fault_of("/proc/self/cache"), "/proc/self/cache: cannot be created: "));
 }
 
 TEST_CASE("cache: the default cache folder") {

@@ -265,8 +265,9 @@ TEST_CASE("classifier: messages") {
   CHECK(message_of([&] {
     model.loss({ids(2, 5, Device::cpu), ids_of({0, 3}, {2}, Device::cpu)});
   }) == "cross_entropy: target 3 at row 1 is outside the 3 classes");
-  CHECK(message_of([&] { model.logits({ids(1, 14, Device::cpu)}); }) == "model: the input has 14 positions, but the context is 13");
-  CHECK(message_of([&] { model.init_state(1); }) == "model: a classifier does not write text");
+  CHECK(message_of([&] { model.logits({ids(1, 14, Device::cpu)}); }) ==
+        "model: the input has 14 positions, expected at most 13 (the context)");
+  CHECK(message_of([&] { model.init_state(1); }) == "model: a classifier cannot generate text");
   ModelConfig one = classifier();
   one.settings<Classifier>().classes = 1;
   CHECK(message_of([&] { check(one); }) == "model.classes: 1, expected 2 or more");

@@ -105,7 +105,7 @@ TEST_CASE("coarse: no targets are needed, no text is written") {
   CHECK(model.logits({ids(2, 2, Device::cpu)}).shape() == Shape{2, 0, 11});
   const std::vector<int64_t> prompt{1};
   CHECK(message_of([&] { generate(model, prompt, 1, {}, Device::cpu, [](int64_t) { return true; }); }) ==
-        "generate: a coarse model predicts the next tokens, but not their order");
+        "generate: a coarse model cannot generate text; it predicts the next tokens without their order");
 }
 
 TEST_CASE("topdown: the first position that reads every scale") {

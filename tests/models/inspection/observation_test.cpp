@@ -275,7 +275,8 @@ TEST_CASE("inspection: mixers without a table or a form, and too long a text") {
     }
   }
   const Model model = built(configs()[0], Device::cpu);
-  CHECK(message_of([&] { observe(model, {ids(1, 14, Device::cpu)}); }) == "model: the input has 14 positions, but the context is 13");
+  CHECK(message_of([&] { observe(model, {ids(1, 14, Device::cpu)}); }) ==
+        "model: the input has 14 positions, expected at most 13 (the context)");
   const Tensor q = zeros({1, 5, 6}, Dtype::f32, Device::cpu);
   CHECK(message_of([&] { attention_weights({q}, {q}, Visibility::causal(), {.heads = 4}); }).starts_with("attention_weights: "));
 }

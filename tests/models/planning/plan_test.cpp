@@ -322,7 +322,7 @@ TEST_CASE("dry run: tensors from before and after it are real") {
     const DryRun dry(Device::cpu);
     outlives = zeros({int64_t{1} << 40}, Dtype::f32, Device::cpu);
     replaced = {};
-    CHECK(message_of([] { const DryRun second(Device::cpu); }) == "dry run: one is already active");
+    CHECK(message_of([] { const DryRun second(Device::cpu); }) == "dry run: already active");
   }
   CHECK(item(outlives, int64_t{1} << 39) == 0);
   outlives = {};
@@ -363,7 +363,7 @@ TEST_CASE("request watch: it is called with the bytes on its device, one at a ti
   {
     const RequestWatch watch(Device::cpu, [&](const void*, int64_t bytes) { requests.push_back(bytes); });
     const Tensor a({3}), b({5}, Dtype::f64);
-    CHECK_THROWS_WITH_AS(RequestWatch(Device::cpu, [](const void*, int64_t) {}), "request watch: this thread already has one", Error);
+    CHECK_THROWS_WITH_AS(RequestWatch(Device::cpu, [](const void*, int64_t) {}), "request watch: already active on this thread", Error);
   }
   const Tensor c({7});
   CHECK(requests == std::vector<int64_t>{12, 40, -1, -1});

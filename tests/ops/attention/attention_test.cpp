@@ -298,9 +298,9 @@ TEST_CASE("attention says what is wrong with its views") {
   CHECK(message({x, 0, 8}, {longer, 4, 8}, {longer, 11, 8}) ==
         "attention: the columns 4 .. 11 of k and 11 .. 18 of v overlap, expected equal or disjoint columns");
   CHECK(message({x, 0, 8}, {longer, 0, 8}, {longer, 8, 8}) == "no error");
-  CHECK(message({x, 0, 8}, {convert(x, Dtype::f32), 8, 8}, {x, 16, 8}) == "attention: q_bcx is f64 on cpu, k_bCy f32 on cpu");
-  CHECK(
-      message({x, 0, 8}, {x, 8, 8}, {to(x, Device::cuda_emulated), 16, 8}) == "attention: q_bcx is f64 on cpu, v_bCz f64 on cuda_emulated");
+  CHECK(message({x, 0, 8}, {convert(x, Dtype::f32), 8, 8}, {x, 16, 8}) == "attention: q_bcx is f64 on cpu, but k_bCy is f32 on cpu");
+  CHECK(message({x, 0, 8}, {x, 8, 8}, {to(x, Device::cuda_emulated), 16, 8}) ==
+        "attention: q_bcx is f64 on cpu, but v_bCz is f64 on cuda_emulated");
   CHECK(message_of([&] { thirds(draw({2, 3, 23}, 1)); }) == "attention: [2 3 23] is not q | k | v [b, c, 3 d]");
   CHECK(message_of([&] { thirds(draw({2, 24}, 1)); }) == "attention: [2 24] is not q | k | v [b, c, 3 d]");
 }
@@ -337,7 +337,7 @@ TEST_CASE("attention says what is wrong with its lengths") {
   const auto with = [&](const Tensor& lengths_b) { return message({q}, {k}, {k}, {.heads = 2, .lengths_b = lengths_b}); };
   CHECK(with(ids_of({3, 3, 3}, {3}, Device::cpu)) == "attention: index b is 2 in q_bcx[2 7 8] but 3 in lengths_b[3]");
   CHECK(with(drawn({2}, Dtype::f32, Device::cpu, 1)) == "attention: lengths_b[2] is f32, expected i64");
-  CHECK(with(ids_of({3, 3}, {2}, Device::cuda_emulated)) == "attention: q_bcx is f64 on cpu, lengths_b i64 on cuda_emulated");
+  CHECK(with(ids_of({3, 3}, {2}, Device::cuda_emulated)) == "attention: q_bcx is f64 on cpu, but lengths_b is i64 on cuda_emulated");
   CHECK(with(ids_of({0, 4}, {2}, Device::cpu)) == "attention: length 4 at [1] of lengths_b is outside 0 .. 3");
   CHECK(with(ids_of({-1, 4}, {2}, Device::cpu)) == "attention: length -1 at [0] of lengths_b is outside 0 .. 3");
 }

@@ -145,7 +145,7 @@ TEST_CASE("cached decoding says what is wrong with its arguments") {
   CHECK(call(k, v, INT64_MAX - 3, Visibility::causal(2)) == "no error");
   CHECK(call(k, narrow, 0) == "attention_cached: index k is 4 in k_cache_bnsk[2 2 8 4] but 3 in v_cache_bnsk[2 2 8 3]");
   CHECK(call(narrow, narrow, 0) == "attention_cached: k_cache_bnsk is [2 2 8 3], expected [2 2 s 4]");
-  CHECK(call(k, f32, 0) == "attention_cached: q_bcx is f64 on cpu, v_cache_bnsk f32 on cpu");
+  CHECK(call(k, f32, 0) == "attention_cached: q_bcx is f64 on cpu, but v_cache_bnsk is f32 on cpu");
   CHECK(call(k, k, 0) == "attention_cached: k and v share a cache, expected the same columns of the same tensor");
   CHECK(call(k, v, 6) == "attention_cached: the caches have 8 slots, but 9 positions need 9");
   CHECK(call(k, v, 6, Visibility::causal(9)) == "attention_cached: the caches have 8 slots, but 9 positions need 9");

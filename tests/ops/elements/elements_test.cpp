@@ -147,9 +147,9 @@ TEST_CASE("operators know their caller") {
 TEST_CASE("messages") {
   const Tensor a({2, 3}), b({4, 3}), wide({3}, Dtype::f64), nothing;
   CHECK(message_of([&] { add(a, b); }) == "add: [2 3] and [4 3] do not broadcast: 2 against 4");
-  CHECK(message_of([&] { divide(a, wide); }) == "divide: a is f32 on cpu, b f64 on cpu");
+  CHECK(message_of([&] { divide(a, wide); }) == "divide: a is f32 on cpu, but b is f64 on cpu");
   CHECK(message_of([&] { multiply(a, Tensor({3}, Dtype::f32, Device::cuda_emulated)); }) ==
-        "multiply: a is f32 on cpu, b f32 on cuda_emulated");
+        "multiply: a is f32 on cpu, but b is f32 on cuda_emulated");
   CHECK(message_of([&] { subtract(a, nothing); }) == "subtract: b is empty");
   CHECK(message_of([&] { subtract(nothing, a); }) == "subtract: a is empty");
   CHECK(message_of([&] { broadcast(a, {3}); }) == "broadcast: [2 3] cannot be repeated to [3]");

@@ -119,8 +119,8 @@ TEST_CASE("embedding: messages") {
   CHECK(error(ids, table, Tensor({4, 6})) == "embedding: index d is 8 in table_vd[4 8] but 6 in positions_Cd[4 6]");
   CHECK(error(Tensor({1, 3}), table, none) == "embedding: ids_bc[1 3] is f32, expected i64");
   CHECK(error(ids.reshaped({3}), table, none) == "embedding: ids_bc[3] does not have the indices 'bc'");
-  CHECK(error(ids, to(table, Device::cuda_emulated), none) == "embedding: ids_bc is i64 on cpu, table_vd f32 on cuda_emulated");
-  CHECK(error(ids, table, Tensor({4, 8}, Dtype::f64)) == "embedding: table_vd is f32 on cpu, positions_Cd f64 on cpu");
+  CHECK(error(ids, to(table, Device::cuda_emulated), none) == "embedding: ids_bc is i64 on cpu, but table_vd is f32 on cuda_emulated");
+  CHECK(error(ids, table, Tensor({4, 8}, Dtype::f64)) == "embedding: table_vd is f32 on cpu, but positions_Cd is f64 on cpu");
 }
 
 TEST_CASE("rows are bucketed by id as a stable sort does it, strange ids left out") {

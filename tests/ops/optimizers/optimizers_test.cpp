@@ -252,7 +252,8 @@ TEST_CASE("muon: messages") {
   CHECK(said({.value = value, .grad = value, .row_blocks = {4}}) == "muon: m of tensor 0 is empty");
   CHECK(said({.value = value, .grad = value, .m = like(value), .row_blocks = {2, 1}}) ==
         "muon: the row_blocks cover 6 elements of a tensor [4 2]");
-  CHECK(said({.value = narrow, .grad = narrow, .m = like(value), .row_blocks = {4}}) == "tensor [4 2]: its elements are bf16, not f32");
+  CHECK(
+      said({.value = narrow, .grad = narrow, .m = like(value), .row_blocks = {4}}) == "tensor [4 2]: its elements are bf16, expected f32");
   CHECK(said({.value = value, .grad = value, .m = like(value)}) == "adamw: v of tensor 0 is empty");
 }
 
@@ -319,7 +320,7 @@ TEST_CASE("clip factor: clip / norm above clip, else 1; NaN where norm or loss i
     }
   });
   CHECK(message_of([] { clip_factor(Tensor({}, Dtype::f64), 1, Tensor({}, Dtype::f64, Device::cuda_emulated)); }) ==
-        "clip_factor: norm is f64 on cpu, loss f64 on cuda_emulated");
+        "clip_factor: norm is f64 on cpu, but loss is f64 on cuda_emulated");
   CHECK(message_of([] { clip_factor(Tensor({1}, Dtype::f64), 1, Tensor({2}, Dtype::f64)); }) ==
         "clip_factor: norm or loss is f64 [2], expected an f64 scalar");
   CHECK(message_of([] { clip_factor(Tensor(Shape{}), 1, Tensor(Shape{})); }) ==

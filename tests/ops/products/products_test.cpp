@@ -185,7 +185,7 @@ TEST_CASE("errors of contract name the values") {
   CHECK(error("mk->m", {2, 3}, {3, 5}) == "contract: 'mk->m' is not 'p,q->o'");
   CHECK(error("m k,kn->mn", {2, 3}, {3, 5}) == "contract: ' ' in 'm k,kn->mn' is not a letter");
   CHECK(error("mk,kn,no->mo", {2, 3}, {3, 5}) == "contract: 'mk,kn,no->mo' is not 'p,q->o'");
-  CHECK(message_of([&] { contract("m,m->m", Tensor({2}), Tensor({2}, Dtype::f64)); }) == "contract: a is f32 on cpu, b f64 on cpu");
+  CHECK(message_of([&] { contract("m,m->m", Tensor({2}), Tensor({2}, Dtype::f64)); }) == "contract: a is f32 on cpu, but b is f64 on cpu");
 }
 
 TEST_CASE("errors of linear name the values") {

@@ -207,7 +207,7 @@ TEST_CASE("norms: messages") {
   const auto layer = [&](const Tensor& gain_d, const Tensor& bias_d) { return message_of([&] { layer_norm(x, gain_d, bias_d); }); };
   CHECK(layer(Tensor({4}), none) == "layer_norm: index d is 3 in x_rd[2 3] but 4 in gain_d[4]");
   CHECK(layer(gain, Tensor({2})) == "layer_norm: index d is 3 in x_rd[2 3] but 2 in bias_d[2]");
-  CHECK(message_of([&] { layer_norm(bf16_rows, wide, none); }) == "layer_norm: x_rd is bf16 on cpu, gain_d f32 on cpu");
+  CHECK(message_of([&] { layer_norm(bf16_rows, wide, none); }) == "layer_norm: x_rd is bf16 on cpu, but gain_d is f32 on cpu");
   const auto residual = [&](const Tensor& x_rd, const Tensor& branch_rd, const Tensor& gain_d) {
     return message_of([&] { residual_layer_norm(x_rd, branch_rd, gain_d, none); });
   };
@@ -215,11 +215,11 @@ TEST_CASE("norms: messages") {
   CHECK(residual(Tensor({4, 8}), Tensor({2, 8}), wide) == "residual_layer_norm: index r is 4 in x_rd[4 8] but 2 in branch_rd[2 8]");
   CHECK(residual(Tensor({4, 2, 8}), Tensor({2, 4, 8}), wide) ==
         "residual_layer_norm: x_rd[4 2 8] and branch_rd[2 4 8] differ in the indices merged into r");
-  CHECK(residual(Tensor({2, 8}), bf16_rows, wide) == "residual_layer_norm: x_rd is f32 on cpu, branch_rd bf16 on cpu");
+  CHECK(residual(Tensor({2, 8}), bf16_rows, wide) == "residual_layer_norm: x_rd is f32 on cpu, but branch_rd is bf16 on cpu");
   const auto rms = [&](const Tensor& gain_d) { return message_of([&] { rms_norm(x, gain_d); }); };
   CHECK(rms(Tensor({4})) == "rms_norm: index d is 3 in x_rd[2 3] but 4 in gain_d[4]");
   CHECK(rms(none) == "rms_norm: gain_d is empty");
-  CHECK(rms(Tensor({3}, Dtype::bf16)) == "rms_norm: x_rd is f32 on cpu, gain_d bf16 on cpu");
+  CHECK(rms(Tensor({3}, Dtype::bf16)) == "rms_norm: x_rd is f32 on cpu, but gain_d is bf16 on cpu");
   CHECK(message_of([&] {
     residual_rms_norm(x, Tensor({3, 3}), gain);
   }) == "residual_rms_norm: index r is 2 in x_rd[2 3] but 3 in branch_rd[3 3]");
