@@ -40,7 +40,7 @@ class Running {
 };
 
 void close_tape(uint32_t id);
-// Closes a tape at the end of its backward pass, even if that fails. From then on, its tensors are constants for other tapes.
+// Closes a tape at the end of its backward pass, even if the pass fails. From then on, its tensors are constants for other tapes.
 struct Closing {
   uint32_t id;
   ~Closing() { close_tape(id); }
@@ -65,7 +65,7 @@ void Tape::backward(const Tensor& loss, const Tensor& dloss) {
 
 void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) {
   if (used_) fail("backward: already called on this tape; the tensors it kept are freed");
-  if (ys.size() != dys.size()) fail("backward: got {} outputs but {} gradients", {ys.size(), dys.size()});
+  if (ys.size() != dys.size()) fail("backward: expected {} gradients, one per output, got {}", {ys.size(), dys.size()});
   const NoTape unrecorded;
   for (size_t i = 0; i < ys.size(); ++i) check_start(ys[i], dys[i]);
   check_paths();

@@ -50,7 +50,7 @@ template <std::floating_point T> void fill_normal(T* x, int64_t n, double mean, 
 
 template <std::floating_point T> void fill_uniform(T* x, int64_t n, double low, double high, const Philox& random, uint64_t first) {
   if (n < 0) fail("fill_uniform: n is {}, expected at least 0", {n});
-  if (!(low <= high)) fail("fill_uniform: low is {} but high is {}", {low, high});
+  if (!(low <= high)) fail("fill_uniform: low is {}, expected at most high = {}", {low, high});
   const T end = static_cast<T>(high), last = std::nextafter(end, static_cast<T>(low));
   for (int64_t k = 0; k < n; ++k) {
     const T value = static_cast<T>(low + (high - low) * random.uniform_f64(first + static_cast<uint64_t>(k)));

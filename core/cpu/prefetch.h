@@ -30,7 +30,7 @@ template <class T> class Prefetch {
   }
   Prefetch(const Prefetch&) = delete;
 
-  // Waits for the next value. Returns nothing at the end and after it has thrown an exception of make().
+  // Waits for the next value. Returns nothing at the end and after it has thrown an exception from make().
   std::optional<T> next() {
     if (!thread_.joinable()) return make_();
     if (is_over_) return {};

@@ -7,7 +7,7 @@
 //   cell             |------- 0 -------| |------- 1 -------|
 //   shift: tight     -    -    -   0.0  0.1  0.2  0.3  1.0     from the last token of the cell on: shift r - 1
 //   shift: block     -    -    -    -   0.0  0.1  0.2  0.3     from the token after the cell on: shift r
-// Token t predicts token t + 1. Token 3 can use cell 0. Token 2 must not: the cell contains token 3, the answer. Row 1.0 depends on cell 0
+// Token t predicts token t + 1. Token 3 can use cell 0. Token 2 must not: the cell contains token 3, the target. Row 1.0 depends on cell 0
 // as well, through T.
 #pragma once
 #include <algorithm>

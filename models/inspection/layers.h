@@ -1,5 +1,5 @@
 // The layers of a model that exchange information between positions, as plain structs. Functions give access to a layer's mixer, so
-// programs that show it need no templates.
+// programs that show layers need no templates.
 #pragma once
 #include <array>
 #include <cstdint>

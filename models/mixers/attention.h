@@ -83,7 +83,8 @@ template <class Projection> struct Attention : Projection {
   }
   // With a window, the cache holds twice the window: a call with multiple positions needs the windows of all of them.
   int64_t slots() const { return std::min(ctx, 2 * sees.most); }
-  // A longer cache starts with this size and grows with the positions, so a short text does not need the memory of 131,072 positions.
+  // A longer cache starts with this size and grows with the number of positions, so a short text does not need the memory of 131,072
+  // positions.
   static constexpr int64_t kFirstSlots = 2048;
   void make_room(Cache& cache, int64_t positions) const {
     const Tensor k_bnsk = cache.k_bnsk;

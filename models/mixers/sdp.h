@@ -1,8 +1,8 @@
 // The mixer `sdp`: multi-head scaled dot-product attention, causal or not, with an optional window.
 //   q | k | v = x W_qkv^T,   r_bncC = q_bcnk . k_bCmk / sqrt(k),   p = softmax_C(r | visible),   y = merge(p v) W_proj^T
-// The scores are divided by sqrt(k): a sum of k products grows with k, and without the division the softmax would choose only one key. With
-// kv_heads = g, query head n uses key and value head m = n div (h / g), so the cache is h / g times smaller (Ainslie et al. 2023). With
-// qk_norm, the q and k of every head are RMS-normalized (Henry et al. 2020). With rotary positions, q and k are then rotated by their
+// The scores are divided by sqrt(k): a sum of k products grows with k, and without the division, the softmax would choose only one key.
+// With kv_heads = g, query head n uses key and value head m = n div (h / g), so the cache is h / g times smaller (Ainslie et al. 2023).
+// With qk_norm, the q and k of every head are RMS-normalized (Henry et al. 2020). With rotary positions, q and k are then rotated by their
 // position.
 #pragma once
 #include "models/mixers/attention.h"

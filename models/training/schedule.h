@@ -64,7 +64,7 @@ inline void visit_fields(Schedule& c, const Fields& field) {
   ending("schedule_steps", c.steps, "last step of the schedule, even if `steps` is raised later (null: `steps` at the start of the run)")
       .at_least(1)
       .may_change();
-  field("warmup", c.warmup, "number of steps that raise the learning rate linearly to lr").at_least(0);
+  field("warmup", c.warmup, "number of warm-up steps: the learning rate rises linearly to lr").at_least(0);
   const Fields wsd = field.when(c.kind == Schedule::Kind::wsd, "schedule: wsd");
   wsd("decay_fraction", c.decay_fraction, "fraction of the steps, at the end, that lower the learning rate").within({0, 1});
 }

@@ -93,8 +93,8 @@ TEST_CASE("backward needs a fitting gradient of each output") {
   Tape tape;
   const Tensor y = add(p, p), z = multiply(p, p), dy = vector_of({1, 1});
   auto message = [&](const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) { return message_of([&] { tape.backward(ys, dys); }); };
-  CHECK(message({y, z}, {dy}) == "backward: got 2 outputs but 1 gradients");
-  CHECK(message({y}, {dy, dy}) == "backward: got 1 outputs but 2 gradients");
+  CHECK(message({y, z}, {dy}) == "backward: expected 2 gradients, one per output, got 1");
+  CHECK(message({y}, {dy, dy}) == "backward: expected 1 gradients, one per output, got 2");
   CHECK(message({y, z}, {dy, Tensor()}) == "backward: the gradient of the loss [2] is empty");
   CHECK(message({y, z}, {dy, vector_of({1})}) == "backward: the gradient f64 [1] on cpu does not fit the loss f64 [2] on cpu");
   CHECK(message({y, z}, {dy, convert(dy, Dtype::f32)}) == "backward: the gradient f32 [2] on cpu does not fit the loss f64 [2] on cpu");

@@ -174,8 +174,8 @@ TEST_CASE("random: arguments without a meaning are errors") {
   CHECK_THROWS_WITH_AS(fill_normal(x, -1, 0, 1, {}), "fill_normal: n is -1, expected at least 0", Error);
   CHECK_THROWS_WITH_AS(fill_normal(x, 1, 0, -2, {}), "fill_normal: deviation is -2, expected at least 0", Error);
   CHECK_THROWS_WITH_AS(fill_uniform(x, -1, 0, 1, {}), "fill_uniform: n is -1, expected at least 0", Error);
-  CHECK_THROWS_WITH_AS(fill_uniform(x, 1, 2, 1, {}), "fill_uniform: low is 2 but high is 1", Error);
-  CHECK_THROWS_WITH_AS(fill_uniform(x, 1, NAN, 1, {}), "fill_uniform: low is nan but high is 1", Error);
+  CHECK_THROWS_WITH_AS(fill_uniform(x, 1, 2, 1, {}), "fill_uniform: low is 2, expected at most high = 1", Error);
+  CHECK_THROWS_WITH_AS(fill_uniform(x, 1, NAN, 1, {}), "fill_uniform: low is nan, expected at most high = 1", Error);
   CHECK_THROWS_WITH_AS(index_below(0, {}, 0), "index_below: n is 0, expected at least 1", Error);
   CHECK_THROWS_WITH_AS(Permutation(5, 1)(5), "permutation: index 5 is not below 5", Error);
   CHECK_THROWS_WITH_AS(Permutation(0, 1)(0), "permutation: index 0 is not below 0", Error);

@@ -176,7 +176,7 @@ TEST_CASE("multiple scales: heads are divided among them") {
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.settings<Sdp>().heads = 1; }) ==
         "model.scales: has 2 coarse scales, expected at most heads = 1");
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.scales.scales = {1}, c.stack_layers.layers = {1}; }) ==
-        "model.scales: contains only scale 1, expected a coarser one for the aggregation layer");
+        "model.scales: contains only scale 1, expected also a coarser scale for the aggregation layer");
   const auto normed = [](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; };
   CHECK(complaint(family_of<Retina>, normed) == "model.qk_norm: true, but the attention of a retina has no norms of queries and keys");
   CHECK(complaint(family_of<TopDown>, normed) == "no error");
