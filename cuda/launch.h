@@ -6,8 +6,8 @@
 // The struct must be trivially copyable. With kMinBlocks, the compiler limits the registers, so at least this number of blocks fits on a
 // multiprocessor.
 //
-// Both compilers read this header (cuda/seam.h). For Device::cuda, launch() of g++ calls cuda_build::launch. CUDA_KERNEL makes nvcc compile
-// that function.
+// Both compilers read this header (cuda/seam.h). For Device::cuda, launch() in the g++ build calls cuda_build::launch. CUDA_KERNEL makes
+// nvcc compile that function.
 #pragma once
 #include "core/memory/dry_run.h"
 #include "core/tensor.h"
@@ -15,7 +15,7 @@
 
 namespace ricci {
 
-// The blocks and threads of a launch, and the shared memory that it asks for in addition to the kernel's own variables.
+// The blocks and threads of a launch, and the shared memory that it requests in addition to the kernel's own variables.
 struct Grid {
   int64_t blocks;
   int threads;
@@ -28,7 +28,7 @@ inline Grid thread_per(int64_t n, int threads = 256) { return {(n + threads - 1)
 // ---- g++
 
 [[noreturn]] void launch_without_device(const char* name, Device device);
-[[noreturn]] void refuse_threads(const char* name, int threads, int most);  // the compiler reserved registers for only `most` threads
+[[noreturn]] void refuse_threads(const char* name, int threads, int most);  // the compiler allocated registers for only `most` threads
 
 namespace cuda_build {
 #ifdef RICCI_HAS_CUDA
@@ -81,8 +81,8 @@ void check_launch(const char* name, cudaError_t status);         // ends this ra
 template <class Kernel> void launch(const char* name, Grid grid, const Kernel& kernel) {
   static_assert(__is_trivially_copyable(Kernel) && sizeof(Kernel) <= 4096, "kernel arguments are copied to the device as bytes");
   check_grid(name, grid.blocks, grid.threads);
-  // More than 48 KiB of shared memory, including the kernel's own variables, needs a permission. The size of the variables is not known
-  // here, so every kernel with dynamic memory gets this permission, for the bytes that it asks for.
+  // More than 48 KiB of shared memory, including the kernel's own variables, needs an opt-in. The size of the variables is not known here,
+  // so every kernel with dynamic memory opts in, for the bytes that it requests.
   thread_local int allowed = 0;
   if (grid.dynamic_shared_bytes > allowed) {
     check(cudaFuncSetAttribute(run<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, grid.dynamic_shared_bytes), name);

@@ -1,13 +1,13 @@
 // ricci::math: exp, log, erf, tanh, sin, cos, sigmoid for float and double, the same code on every device.
 // Largest errors in ulp, for both types and with or without fused multiply-add:
 //   exp 1.1   log 1.0   erf 1.5   tanh 2.0   sin 1.1   cos 1.1   sigmoid 2.6
-// exp(x) is 0 if e^x is below the smallest normal number. sin and cos hold their bound for |x| <= angle_limit, 5e5
-// for float and 1e14 for double, and return NaN beyond. A NaN stays a NaN; infinities give the limits of the functions.
+// exp(x) is 0 if e^x is below the smallest normal number. sin and cos stay within their bounds for |x| <= angle_limit, 5e5 for float and
+// 1e14 for double, and return NaN beyond. A NaN stays a NaN; at infinities, the functions return their limits.
 //
 // The functions are our own. The C library and CUDA round differently, and a loop is vectorized only if its functions have no branches
-// (with -fno-math-errno -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set can. Only sin
-// and cos need the fused form, and call the C library without such an instruction. The coefficients are minimax fits (Remez exchange),
-// rounded to the type.
+// (with -fno-math-errno -fno-trapping-math; -ffast-math would lose NaN). The compiler fuses a*b + c if the instruction set supports it.
+// Only sin and cos need the fused form, and call the C library without such an instruction. The coefficients are minimax fits (Remez
+// exchange), rounded to the type.
 #pragma once
 #include "cuda/math_constants.h"
 
@@ -42,7 +42,7 @@ template <Real T> HD T select(bool yes, T a, T b) {
 HD float clamp(float x, float limit) { return from_bits(min(to_bits(x), to_bits(limit))); }
 HD double clamp(double x, double limit) { return select(x < limit, x, limit); }
 
-// The nearest integer n to x * factor: it is in the low bits of the sum with 1.5 * 2^mantissa. Floats of that size are 1 apart.
+// The nearest integer n to x * factor: the low bits of x * factor + 1.5 * 2^mantissa contain n, since floats of that size are 1 apart.
 template <class T> struct Rounded {
   T n;
   typename Constants<T>::Bits bits;
@@ -106,7 +106,7 @@ template <Real T> HD T sine(T x, int turn) {
 template <Real T> HD T exp(T x) {
   using C = Constants<T>;
   const T y = x < C::log_smallest ? T(0) : formula::exp_normal(x);
-  return x <= C::log_largest ? y : x + C::infinity;  // infinity, or the NaN
+  return x <= C::log_largest ? y : x + C::infinity;  // infinity, or NaN if x is NaN
 }
 
 // ln x = e ln 2 + ln(1 + f) with 1 + f in [sqrt(1/2), sqrt(2));  ln(1 + f) = f - f^2/2 + f^3 Q(f)

@@ -21,34 +21,34 @@
 //
 //   void cp_async<4|8|16>(void* shared, const void* global, int source_bytes = N);
 //     Begins to copy N bytes: source_bytes of the source, then zeros. Both addresses are multiples of N.
-//   void cp_async_commit();       closes this thread's group: the copies begun since the last
-//   void cp_async_wait<n>();      until all but the last n groups of this thread have arrived; other threads' copies need a
+//   void cp_async_commit();       closes this thread's group: the copies begun since the last commit
+//   void cp_async_wait<n>();      waits until all but the last n groups of this thread have arrived; other threads' copies need a
 //                                 barrier after that
-//   void cp_async_wait_all();     committed or not
+//   void cp_async_wait_all();     waits for all copies, committed or not
 //
 // wgmma, in code for sm_90a that runs on compute capability 9.0 (has_wgmma); in other code these functions are a trap. A warpgroup is four
 // warps, beginning at a multiple of four; they execute these functions together. Each product d [64][n] += a [64][16] b [16][n] runs in the
 // background until wgmma_wait. Warp w of the four holds rows 16 w .. 16 w + 15 of a and d, in the layout of mma_bf16: d[i] has the columns
-// 8 i .. 8 i + 7. b is in shared memory; the tensor cores read it through the asynchronous proxy.
+// 8 i .. 8 i + 7. b is in shared memory; the tensor cores read b through the asynchronous proxy.
 //   Descriptor descriptor(const void* shared, int leading, int stride);
-//     A matrix of bf16 in panels of rows of 128 bytes; panels begin on 1,024. In row r, chunk c of 16 bytes is at c ^ r % 8. Its rows are
-//     the columns of b, or with `transposed` its lines k, or the rows of a. `stride` bytes are between rows r and r + 8, `leading` bytes,
-//     which are not read without `transposed`, between panels. after(bytes) begins `bytes` later: k elements in the rows, or whole
-//     multiples of 8 rows.
+//     A matrix of bf16 in panels of rows of 128 bytes; panels begin at multiples of 1,024. In row r, chunk c of 16 bytes is at c ^ r % 8.
+//     Its rows are the columns of b, or with `transposed` its lines k, or the rows of a. `stride` bytes are between rows r and r + 8. With
+//     `transposed`, `leading` bytes are between panels; `leading` is not read without it. after(bytes) begins `bytes` later: k elements in
+//     the rows, or whole multiples of 8 rows.
 //   void wgmma_bf16<transposed, accumulate>(float (&d)[n / 8][4], const uint32_t (&a)[4], Descriptor b);      n = 64 or 128, sums in f32
 //   void wgmma_bf16<transposed, accumulate>(float (&d)[8][4], Descriptor a, Descriptor b);    a is in shared memory, as b is
-//     Without `accumulate` d = a b, and d need not hold anything.
+//     Without `accumulate`, d = a b, and d need not be initialized.
 //   void wgmma_fence(registers, ...);    before the first product, and after a wait: names d, if it is added to, and a in registers
 //   void wgmma_commit();                 closes a group of products
-//   void wgmma_wait<n>(d);               until all but the last n groups are done; names their d. Before it, d, a and b are not touched.
-//   void fence_proxy_async();            by each thread that has written to shared memory, before the barrier that precedes reads of b
+//   void wgmma_wait<n>(d);               waits until all but the last n groups are done; names their d. Before it, do not use d, a or b.
+//   void fence_proxy_async();            called by each thread that wrote to shared memory, before the barrier that precedes reads of b
 //
 //   float exp2_approx(float x);                  2^x with a relative error below 2^-21; 0 below the smallest normal number
 //   float reciprocal_approx(float x);            1 / x with a relative error below 2^-21; subnormal x and results are 0
 //
 //   uint4 load16(const void* p);                 p is a multiple of 16, here and below
 //   void store16(void* p, uint4 value);
-//   void store16_whole(void* global, uint4 value);   nvcc splits some store16 in four, but never this; it takes more registers
+//   void store16_whole(void* global, uint4 value);   nvcc splits some store16 in four, but never store16_whole; it uses more registers
 #pragma once
 #include "cuda/seam.h"
 

@@ -3,7 +3,7 @@
 //         vocabulary, every kernel for cuda_emulated.
 //   nvcc  compiles the same file for its kernels only. HOST turns the public functions into templates without an instance,
 //         so nvcc skips them. CUDA_KERNEL instantiates the launchers that the g++ build calls. A kernel without a
-//         CUDA_KERNEL line is a link error in a build with nvcc; a build without nvcc does not notice it.
+//         CUDA_KERNEL line causes a link error in a build with nvcc; a build without nvcc does not notice it.
 #pragma once
 #include "core/dtype.h"
 

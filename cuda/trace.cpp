@@ -72,7 +72,7 @@ Recorder& of_program() {
   return one;
 }
 
-// Prints the table once, at the end of a thread or of libraries.
+// Prints the table once, when a thread or the libraries end.
 void print_at_end() {
   static bool printed = false;
   if (std::exchange(printed, true)) return;
@@ -86,8 +86,8 @@ void print_at_end() {
 // The library loaded last ends first, so the table is printed before the libraries that were loaded for ops end, including a GPU's.
 void print_before_end_of_libraries() { std::atexit(print_at_end); }
 
-// A thread's first object ends last, but before any library, so the table is printed while this thread's emulator blocks still exist. They
-// run the ops that measure the peaks.
+// A thread's first object ends last, but before any library, so the table is printed while this thread's emulator blocks still exist. These
+// blocks run the ops that measure the peaks.
 void print_before_end_of_device() {
   static thread_local const struct AtEnd {
     ~AtEnd() { print_at_end(); }
@@ -109,7 +109,7 @@ Recorder& recorder() {
 bool enabled = wanted;
 
 Counter::Counter(bool timed) {
-  if (active) fail("trace: a Counter exists already");
+  if (active) fail("trace: a Counter already exists");
   active = new Recorder{.timed = timed};
   enabled = true;
 }

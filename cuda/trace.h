@@ -3,7 +3,7 @@
 //   op   calls   ms   share   ms per call   GFLOP/s   of the peak   GB/s
 // FLOPs are counted for matrix products, attention and shift-and-sum; bytes for an op's inputs and outputs. The peaks are measured
 // (cuda/peaks.h), on the GPU if ops ran on one, for the dtype of the last product. While a CUDA graph is recorded, ops are counted without
-// waiting; the time of its launches belongs to `graph`.
+// waiting; the time of the graph's launches is in the line `graph`.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -27,13 +27,13 @@ class Counter {
   explicit Counter(bool timed = false);
   ~Counter();
   Counter(const Counter&) = delete;
-  const std::map<std::string, Work>& work() const;  // by op, since the start or trace::restart()
+  const std::map<std::string, Work>& work() const;  // for each op, since the start or trace::restart()
 };
 
 // Called when an op, or a part of a step, ends; waits for the device. `part` is "" for the forward pass, or "backward".
 void end_of(const char* op, const char* part, Device device, int64_t bytes);
 
-// Forgets everything so far. ricci train calls it after its first two steps: touching memory for the first time is much slower.
+// Discards everything recorded so far. ricci train calls it after its first two steps: touching memory for the first time is much slower.
 void restart();
 
 // Counts work done since the last end_of.

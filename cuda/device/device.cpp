@@ -41,7 +41,7 @@ const Cuda& cuda() {
   return c;
 }
 
-// Registered before main(): the first tensor of a program can be on the emulated device.
+// Registers the emulator before main(): a program's first tensor can be on the emulated device.
 [[maybe_unused]] const bool emulator_registered = (set_allocator(Device::cuda_emulated, &emulated_memory()), true);
 
 void not_recorded(const char* what) {
@@ -104,7 +104,7 @@ void synchronize(Device device) {
   device_memory(device).synchronize();
 }
 
-// Copies within the CPU's memory, on all threads. One thread does not reach the memory bandwidth.
+// Copies within the CPU's memory, on all threads. One thread cannot use the full memory bandwidth.
 static void copy_here(char* target, const char* source, int64_t bytes) {
   constexpr int64_t grain = int64_t{1} << 20;
   parallel_for(
@@ -114,7 +114,8 @@ static void copy_here(char* target, const char* source, int64_t bytes) {
 void copy(const Tensor& dst, const Tensor& src, const char* file, int line) {
   if (!dst || !src) fail("copy: {} is empty", {dst ? "src" : "dst"});
   if (dst.bytes() != src.bytes())
-    fail("copy: {} {} is not as long as {} {}", {name_of(src.dtype()), show(src.shape()), name_of(dst.dtype()), show(dst.shape())});
+    fail("copy: {} {} and {} {} have different numbers of bytes",
+        {name_of(src.dtype()), show(src.shape()), name_of(dst.dtype()), show(dst.shape())});
   const Device target = dst.device(), source = src.device();
   const int64_t bytes = src.bytes();
   if (bytes == 0) return;
@@ -182,7 +183,7 @@ double item(const Tensor& t, std::optional<int64_t> asked) {
   if (!t) fail("item: the tensor is empty");
   if (!asked && t.size() != 1) fail("item: {} has {} elements, expected 1; item(t, i) reads element i", {show(t.shape()), t.size()});
   const int64_t i = asked.value_or(0);
-  if (i < 0 || i >= t.size()) fail("item: index {} is outside {}", {i, show(t.shape())});
+  if (i < 0 || i >= t.size()) fail("item: index {} is out of range for shape {}", {i, show(t.shape())});
   const Tensor one = to(t.detached().reshaped({t.size()}).rows(i, 1), Device::cpu);
   switch (t.dtype()) {
     case Dtype::f32: return static_cast<double>(*one.data<float>());

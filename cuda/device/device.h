@@ -12,13 +12,14 @@
 namespace ricci {
 
 bool available(Device device);
-// The reason why `device` cannot be used, in one line; empty if it can.
+// The reason why `device` cannot be used, in one line; empty if `device` can be used.
 const char* why_not(Device device);
-void require(Device device);            // error: the text of why_not
-Device parse_device(const char* name);  // errors: an unknown name, the device is not available
-Dtype parse_dtype(const char* name);    // one of kFloatingDtypes; error: an unknown name
+void require(Device device);            // throws the text of why_not, if any
+Device parse_device(const char* name);  // errors: the name is unknown, the device is not available
+Dtype parse_dtype(const char* name);    // one of kFloatingDtypes; error: the name is unknown
 
-// Selects the one GPU that this process uses: `index` modulo the number of GPUs that it sees. Call it before anything else uses cuda.
+// Selects the one GPU that this process uses: `index` modulo the number of GPUs that the process sees. Call it before anything else uses
+// cuda.
 void use_gpu(int index);
 std::string gpu_in_use();  // the GPU's bus address, such as "0000:3b:00.0"; empty if cuda is not available
 
@@ -32,15 +33,15 @@ Tensor to(const Tensor& t, Device device);
 inline Tensor to_host(const Tensor& t) { return to(t, Device::cpu); }
 Batch to(const Batch& batch, Device device);
 
-// dst = src, byte for byte, for tensors with the same number of bytes on any two devices. This is a write to dst at the caller's line
-// (Tensor::written), so a tape that kept dst detects it. Errors: a tensor is empty, the lengths differ.
+// dst = src, byte for byte, for tensors with the same number of bytes, on any two devices. The copy is a write to dst at the caller's line
+// (Tensor::written), so a tape that kept dst detects the change. Errors: a tensor is empty, the lengths differ.
 void copy(const Tensor& dst, const Tensor& src, const char* file = __builtin_FILE(), int line = __builtin_LINE());
 
 Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite caller = {});
 inline Tensor zeros_like(const Tensor& t, CallSite caller = {}) { return zeros(t.shape(), t.dtype(), t.device(), caller); }
 
-// Independent standard normal numbers. They depend on shape and seed, not on the device. f32 and bf16 values are the f64 values, rounded.
-// Errors: the dtype is not floating-point, the device is not available.
+// Independent standard normal numbers. The numbers depend on `shape` and `seed`, not on the device. f32 and bf16 values are the f64 values,
+// rounded. Errors: the dtype is not floating-point, the device is not available.
 Tensor randn(const Shape& shape, uint64_t seed, Dtype dtype = Dtype::f32, Device device = Device::cpu);
 
 template <class T>

@@ -1,5 +1,5 @@
-// The services of a device for its tensors: memory, copies and graphs. One class implements them for the emulator. Builds with the toolkit
-// have a second class for cuda (cuda/toolkit/cuda_memory.cpp).
+// The services that a device provides for its tensors: memory, copies and graphs. One class implements them for the emulator. Builds with
+// the toolkit have a second class for cuda (cuda/toolkit/cuda_memory.cpp).
 #pragma once
 #include <string>
 
@@ -10,14 +10,14 @@ namespace ricci {
 
 class DeviceMemory : public Allocator {
  public:
-  virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;   // afterwards the host memory can be overwritten
+  virtual void copy_in(void* device, const void* host, int64_t bytes) = 0;   // on return, the host memory can be overwritten
   virtual void copy_out(void* host, const void* device, int64_t bytes) = 0;  // waits until the copy is done
   virtual void copy_within(void* target, const void* source, int64_t bytes) = 0;
   virtual void fill_zero(void* device, int64_t bytes) = 0;
   virtual void synchronize() = 0;              // waits for all launched work
-  virtual void trim() = 0;                     // waits, and returns memory held for later requests to the system
-  virtual int64_t reserved_bytes() const = 0;  // taken from the system so far, for tensors and for later requests
-  virtual int64_t shared_bytes() const = 0;    // the most that one thread block can have
+  virtual void trim() = 0;                     // waits, then returns unused memory to the system
+  virtual int64_t reserved_bytes() const = 0;  // obtained from the system, for tensors and for later requests
+  virtual int64_t shared_bytes() const = 0;    // the most shared memory that one thread block can have
   virtual int64_t total_bytes() const = 0;     // total memory, used or not
   virtual bool has_wgmma() const = 0;          // kernels can use the functions wgmma_* of cuda/ptx.h
 
@@ -32,8 +32,8 @@ class DeviceMemory : public Allocator {
 DeviceMemory& device_memory(Device device);  // for cuda or cuda_emulated; error: the device is not available
 DeviceMemory& emulated_memory();
 
-// In builds with the toolkit: the GPU with this index, modulo the number of GPUs. Null if it is not usable; `why` is then the reason in one
-// line.
+// In builds with the toolkit: the GPU with this index, modulo the number of GPUs. Null if this GPU is not usable; `why` is then the reason,
+// in one line.
 DeviceMemory* find_cuda(int index, const char** why);
 std::string cuda_gpu_in_use();
 

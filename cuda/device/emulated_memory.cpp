@@ -29,7 +29,7 @@ class EmulatedMemory final : public DeviceMemory {
   }
   void synchronize() override { emu::synchronize(); }
   void trim() override { emu::synchronize(); }
-  int64_t reserved_bytes() const override { return 0; }        // nothing is held for later
+  int64_t reserved_bytes() const override { return 0; }        // no memory is kept for later requests
   int64_t shared_bytes() const override { return 227 << 10; }  // like compute capability 9.0
   int64_t total_bytes() const override { return int64_t{80} << 30; }
   bool has_wgmma() const override { return emu::options().wgmma; }

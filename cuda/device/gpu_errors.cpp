@@ -21,7 +21,7 @@ bool left_by_a_kernel(int error) { return error == 700 || error == 702 || error 
 
 std::string version(int number) { return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10); }
 
-// Shows "80-real 90-virtual" as "sm_80, compute_90". A word without a suffix means both.
+// Shows "80-real 90-virtual" as "sm_80, compute_90". An architecture without a suffix means machine code and PTX.
 std::string shown(std::string_view architectures) {
   std::string text;
   while (!architectures.empty()) {
@@ -59,7 +59,8 @@ bool has_code_for(std::string_view architectures, int major, int minor) {
 
 bool can_use_wgmma(std::string_view architectures, int major, int minor) {
   const bool for_90a = has_code_for(architectures, major, minor) && architectures.find("90a") != std::string_view::npos;
-  const std::string words = " " + std::string(architectures) + " ";  // not with code for 90 as well: the driver could use that
+  // False if the binary also contains code for 90: the driver could use it.
+  const std::string words = " " + std::string(architectures) + " ";
   return for_90a && major == 9 && minor == 0 && words.find(" 90 ") == std::string::npos && words.find(" 90-real ") == std::string::npos;
 }
 

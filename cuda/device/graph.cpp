@@ -28,13 +28,13 @@ struct Block {
   bool contains(const void* p) const { return p >= data && p < data + bytes; }
 };
 
-// The work between the begin and the end of measure() or record().
+// The work between the beginning and the end of measure() or record().
 struct Session {
   Device device;
   Block* block;  // null while measuring
   OffsetHeap* plan = nullptr;
-  std::map<void*, int64_t> offset = {};                  // the offsets of tensors allocated since the begin
-  std::vector<std::pair<void*, int64_t>> released = {};  // older memory, freed after the recording
+  std::map<void*, int64_t> offset = {};                  // the offsets of tensors allocated since the beginning
+  std::vector<std::pair<void*, int64_t>> released = {};  // memory allocated earlier, to be freed after the recording
 };
 
 thread_local Session* session = nullptr;
@@ -114,7 +114,7 @@ class GraphMemory final : public Allocator {
 };
 
 GraphMemory& graph_memory(Device device) {
-  if (device == Device::cpu) fail("graph: the cpu has no graphs");
+  if (device == Device::cpu) fail("graph: graphs are not available on the cpu");
   require(device);
   if (device == Device::cuda) {
     static GraphMemory& cuda = *new GraphMemory(device);  // outlives every tensor
@@ -165,12 +165,12 @@ void Graph::measure(const std::function<void()>& work) {
 
 void Graph::record(const std::function<void()>& work) {
   if (!measured_) fail("graph: call measure() before record()");
-  if (graph_) fail("graph: it is recorded already");
+  if (graph_) fail("graph: the graph is already recorded");
   if (session) fail("graph: a graph is already being recorded");
   GraphMemory& memory = graph_memory(device_);
   device_memory(device_).trim();  // the pool holds these bytes in parts too small for one block
   Block* const block = memory.add(plan_.extent());
-  if (!block) fail("graph: out of memory on {}: {} asked for", {name_of(device_), show_bytes(plan_.extent())});
+  if (!block) fail("graph: out of memory on {}: asked for {}", {name_of(device_), show_bytes(plan_.extent())});
   block_ = std::shared_ptr<void>(block, [&memory](void* b) { memory.give_up(static_cast<Block*>(b)); });
   Session recording{device_, block};
   std::exception_ptr error;
@@ -186,7 +186,7 @@ void Graph::record(const std::function<void()>& work) {
 }
 
 void Graph::launch() const {
-  if (!graph_) fail("graph: nothing is recorded");
+  if (!graph_) fail("graph: nothing is recorded; call record() before launch()");
   device_memory(device_).launch_graph(graph_);
   trace::end("graph", "", device_);
 }
@@ -211,7 +211,7 @@ int64_t OffsetHeap::allocate(int64_t bytes) {
 
 void OffsetHeap::release(int64_t offset) {
   const auto place = used_.find(offset);
-  if (place == used_.end()) fail("offset heap: nothing was allocated at {}", {offset});
+  if (place == used_.end()) fail("offset heap: nothing was allocated at offset {}", {offset});
   int64_t first = offset, after = offset + place->second;
   used_.erase(place);
   const auto next = holes_.find(after);

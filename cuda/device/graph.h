@@ -1,12 +1,12 @@
 // A CUDA graph: launches are recorded once and then put on the stream in one call. Launching many short kernels one by one takes longer
 // than running them.
 //   Graph graph(device);
-//   graph.measure(work);       runs the work and counts the memory that it asks for
+//   graph.measure(work);       runs the work and measures the memory that the work requests
 //   graph.record(work);        records its launches without running them
 //   graph.launch();            runs them, any number of times
-// A launch repeats every address and every number that a kernel was given, so the work must do the same each time. Make its inputs before
-// measure(), and overwrite them between launches. Tensors made by record() are in one block that the graph owns, at offsets found by
-// measure(). They hold the values of the last launch, and nothing else gets that memory. Stream-ordered allocations are not recorded. They
+// A launch uses the addresses and numbers that each kernel was recorded with, so the work must do the same each time. Allocate its inputs
+// before measure(), and overwrite them between launches. Tensors made by record() are in one block that the graph owns, at offsets found by
+// measure(). They hold the values of the last launch, and nothing else uses that memory. Stream-ordered allocations are not recorded. They
 // would belong to the graph's launches, and tensors that outlive a launch would be freed twice. Run the work once before measure(), to load
 // and allocate everything that is made on first use.
 #pragma once
@@ -29,23 +29,23 @@ class OffsetHeap {
   int64_t allocate(int64_t bytes);
   void release(int64_t offset);  // error: nothing was allocated there
 
-  int64_t extent() const { return extent_; }  // bytes that the block must have
+  int64_t extent() const { return extent_; }  // the bytes that the block needs
   bool empty() const { return used_.empty(); }
 
  private:
-  std::map<int64_t, int64_t> used_, holes_;  // bytes at an offset; no two holes touch, and none touches the end
+  std::map<int64_t, int64_t> used_, holes_;  // bytes at an offset; no hole is adjacent to another or to the end
   int64_t end_ = 0, extent_ = 0;
 };
 
 class Graph {
  public:
-  explicit Graph(Device device);  // errors: the cpu has no graphs, the device is not available
+  explicit Graph(Device device);  // errors: `device` is the cpu, the device is not available
   ~Graph();                       // its block is freed with the last tensor in it
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   void measure(const std::function<void()>& work);
-  // Errors: nothing was measured, the graph is already recorded, the work reads or writes on the CPU, it needs more memory than was
+  // Errors: nothing was measured, the graph is already recorded, the work reads or writes on the CPU, the work needs more memory than was
   // measured. After an error, nothing is recorded.
   void record(const std::function<void()>& work);
   // Launches on the current stream. Error: nothing is recorded.

@@ -45,9 +45,9 @@ void Block::schedule() {
   uint64_t polls = 0, seen = steps_;
   while (live_ && !error) {
     if (run_ready_warps()) continue;
-    polls = seen == steps_ ? polls + 1 : 0;  // rounds in a row with nothing but polling
+    polls = seen == steps_ ? polls + 1 : 0;  // successive rounds with only polling
     seen = steps_;
-    if (polls > limit) fail("threads wait in a loop for something that no other thread does: " + state());
+    if (polls > limit) fail("threads wait in a loop for a change that no other thread makes: " + state());
     if (!wake_pollers()) fail("deadlock, no thread of the block can continue: " + state());
   }
 }
@@ -64,7 +64,7 @@ bool Block::run_ready_warps() {
   return ran;
 }
 
-// Lets threads that loop with __nanosleep look again. Another thread may have written meanwhile.
+// Lets threads that loop with __nanosleep check their condition again. Another thread may have written meanwhile.
 bool Block::wake_pollers() {
   bool any = false;
   for (unsigned w = 0; w < n_warps_; ++w) {
@@ -159,7 +159,7 @@ void Block::barrier(Loc loc) {
 }
 
 void Block::release_barrier() {
-  if (barriers_differ_) fail("divergent __syncthreads, the threads of the block met at different barriers: " + state());
+  if (barriers_differ_) fail("divergent __syncthreads, the threads of the block wait at different barriers: " + state());
   arrived_ = 0;
   ++steps_;
   proxy_.barrier(live_);

@@ -16,7 +16,8 @@
 
 namespace emu {
 
-// Tags of ThreadSanitizer for barriers. Two tags take turns. A thread that is already at the next barrier must not order anything yet.
+// Tags of ThreadSanitizer for barriers. Two tags are used alternately: a thread that is already at the next barrier must not order anything
+// yet.
 struct OrderTags {
   char barrier[2];
   char warp[kMaxThreads / kLanes][2];
@@ -35,7 +36,7 @@ class Block {
   void end_launch();
   std::exception_ptr error;
 
-  // Between these two calls, looks for the first thread that changes the byte. stop_watching() returns its name, or an empty text.
+  // Between these two calls, looks for the first thread that changes the byte. stop_watching() returns the thread's name, or an empty text.
   void watch(const unsigned char* byte);
   std::string stop_watching();
   bool found_writer() const { return !writer_.empty(); }
@@ -110,12 +111,12 @@ class Block {
   Warp* warp_ = nullptr;  // the running thread is this lane of this warp
   unsigned lane_ = 0;
   Fiber scheduler_;
-  Fiber* last_fiber_ = nullptr;  // the last thread that returned ran on it
+  Fiber* last_fiber_ = nullptr;  // the fiber of the last thread that returned
   Stacks stacks_;
   std::array<Warp, kMaxThreads / kLanes> warps_;
   std::unique_ptr<Thread[]> threads_;
-  unsigned live_ = 0, arrived_ = 0;  // number of threads that have not returned; that wait at the barrier
-  Loc barrier_at_{};                 // source line of the first thread there
+  unsigned live_ = 0, arrived_ = 0;  // threads that have not returned; threads that wait at the barrier
+  Loc barrier_at_{};                 // source line of the first thread at the barrier
   bool barriers_differ_ = false;
   bool unwinding_ = false;
   uint64_t steps_ = 0;  // barriers, collectives and returns, but not polls

@@ -11,7 +11,7 @@
 //   RICCI_EMULATOR_WORKERS  the number of OS threads that run the blocks of one launch
 //   RICCI_EMULATOR_ISOLATE  1: blocks do not see each other's writes (isolation.h). Finds races between blocks; slow
 //   RICCI_EMULATOR_ENDS     1: large launches run only their first and last block, over memory that is allocated when written
-//                           (memory/sparse.h). Finds 32-bit indices that overflow; the results mean nothing
+//                           (memory/sparse.h). Finds 32-bit indices that overflow; the results have no meaning
 //   RICCI_EMULATOR_LAZY     1: launches run when something waits for them (queue.h)
 #pragma once
 #include <stddef.h>
@@ -44,7 +44,7 @@ struct alignas(8) float2 {
 inline constinit thread_local uint3 threadIdx{}, blockIdx{};
 inline constinit thread_local dim3 blockDim{}, gridDim{};
 
-// A source line. It is the last argument of device functions, by default the caller's line.
+// A source line. Device functions have it as their last argument, by default the caller's line.
 struct Loc {
   const char* file = __builtin_FILE();
   int line = __builtin_LINE();
@@ -59,17 +59,17 @@ struct Launch {
   Loc loc;
 };
 
-// Calls body(kernel) once for every thread of every block and returns when all threads are done. Multiple OS threads can call it at the
-// same time, but not a kernel. Errors (ricci::Error, one line with the kernel, the block, the threads and their source lines): a size is
-// invalid; not all threads reach a barrier or collective; threads deadlock; a loop waits forever; a write is past the end of shared or
-// device memory. Later launches are not affected.
+// Calls body(kernel) once for every thread of every block and returns when all threads are done. Multiple OS threads can call run() at the
+// same time; a kernel must not call it. Errors (ricci::Error, one line with the kernel, the block, the threads and their source lines): a
+// size is invalid; not all threads reach a barrier or collective; threads deadlock; a loop waits forever; a write is past the end of shared
+// or device memory. Later launches are not affected.
 void run(const Launch& launch, void (*body)(const void* kernel), const void* kernel);
 
-// Copies `bytes` bytes of the kernel and runs it, immediately or when something waits for it (queue.h). Wrong sizes and arguments that
-// point to CPU memory are errors of this call. All other errors appear when the kernel runs.
+// Copies `bytes` bytes of the kernel and runs it, immediately or when something waits for it (queue.h). This call throws for invalid sizes
+// and for arguments that point to CPU memory. All other errors appear when the kernel runs.
 void launch(const Launch& launch, void (*body)(const void* kernel), const void* kernel, size_t bytes);
 
-// For tests of cuda/toolkit without a GPU: tests/cuda/stub runs the kernels of Device::cuda here.
+// For tests of cuda/toolkit without a GPU: tests/cuda/stub sets this function to run the kernels of Device::cuda.
 inline void (*cuda_stub)(const Launch& launch, void (*body)(const void*), const void* kernel, size_t bytes) = nullptr;
 
 // Launches a kernel struct, with cleared padding. Random bytes in the padding could look like a pointer to CPU memory.
@@ -99,8 +99,8 @@ Options& options();  // do not change them while a launch runs
 void check_options();
 
 // ---- device memory: aligned to 256 bytes and filled with 0xff (NaN), or with zeros if it is sparse (memory/sparse.h). Every launch checks
-// the red zones on both sides. Under AddressSanitizer, only kernels and the copies below have access to it. A wrong pointer or size throws
-// ricci::Error.
+// the red zones on both sides. Under AddressSanitizer, only kernels and the copies below can access device memory. A wrong pointer or size
+// throws ricci::Error.
 
 void* allocate(size_t bytes);
 void release(void* device);  // null is allowed

@@ -39,7 +39,7 @@ ricci_emulator_switch:
   ret
   .size ricci_emulator_switch, .-ricci_emulator_switch
 )");
-constexpr size_t kSavedWords = 8, kReturnWord = 6;  // above it, a null return address also aligns the stack like a call
+constexpr size_t kSavedWords = 8, kReturnWord = 6;  // the word above it, a null return address, also aligns the stack like a call
 
 static void* first_frame(uintptr_t end_of_stack, void (*entry)()) {
   void** top = reinterpret_cast<void**>(end_of_stack & ~uintptr_t{15}) - kSavedWords;

@@ -1,7 +1,7 @@
-// Fibers: stacks that one OS thread switches between. On x86-64 a switch takes 15 instructions. Elsewhere, or with
-// -DRICCI_EMULATOR_UCONTEXT, it uses ucontext (about 20 times slower, with the same results). The sanitizers are informed of every switch.
-// For ThreadSanitizer, each fiber is a thread. A switch orders nothing; only barriers and fences do, so ThreadSanitizer sees races between
-// CUDA threads.
+// Fibers: stacks that one OS thread switches between. On x86-64, a switch takes 15 instructions. Elsewhere, or with
+// -DRICCI_EMULATOR_UCONTEXT, a switch uses ucontext (about 20 times slower, with the same results). The sanitizers are informed of every
+// switch. For ThreadSanitizer, each fiber is a thread. A switch orders nothing; only barriers and fences do, so ThreadSanitizer sees races
+// between CUDA threads.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -16,7 +16,7 @@
 #ifdef __SANITIZE_THREAD__
 #define RICCI_TSAN 1
 #include <sanitizer/tsan_interface.h>
-extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);  // despite the name, it ignores reads and writes
+extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);  // despite its name, ignores reads and writes
 extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
 #else
 #define RICCI_TSAN 0
@@ -96,7 +96,7 @@ class Fiber {
   [[maybe_unused]] bool own_thread_ = false;
 };
 
-// The stacks of one OS thread, kept from launch to launch. Below each stack is a page without access, so an overflow is a fault.
+// The stacks of one OS thread, kept from launch to launch. Below each stack is a page without access, so an overflow causes a fault.
 class Stacks {
  public:
   Stacks() = default;

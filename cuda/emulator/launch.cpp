@@ -1,5 +1,5 @@
-// Launches: options, checks, and the distribution of the blocks over OS threads. Blocks can take different times, so a worker takes its
-// next block when it has finished one.
+// Launches: options, checks, and the distribution of the blocks over OS threads. Blocks can take different times, so a worker starts its
+// next block as soon as it has finished one.
 #include "cuda/emulator/launch.h"
 
 #include <algorithm>
@@ -96,7 +96,7 @@ Options::Order order_from_environment() {
   ricci::fail("RICCI_EMULATOR_ORDER: expected forward, reverse or random, got '{}'", {text});
 }
 
-// The variables RICCI_EMULATOR_*. If one is invalid, all options keep their defaults, and `fault` is its error.
+// The variables RICCI_EMULATOR_*. If a variable is invalid, all options keep their defaults, and `fault` is the error message.
 struct Environment {
   Options options;
   std::string fault;
@@ -124,8 +124,8 @@ Environment& environment() {
   return read;
 }
 
-// The order of the running blocks, all or only the first and the last. `step` and the number of blocks have no common factor, so each block
-// comes once.
+// The order of the blocks that run: all, or only the first and the last. `step` and the number of blocks have no common factor, so each
+// block runs once.
 struct BlockOrder {
   uint64_t blocks, count, start = 0, step = 1;
 
@@ -179,7 +179,7 @@ void run_blocks(Block& block, Work& work) {
   block.end_launch();
 }
 
-// Block i of the launching OS thread, with its fibers and stacks. Making a block takes longer than a small kernel.
+// Block i of the launching OS thread, with its fibers and stacks. Making a block takes longer than running a small kernel.
 Block& kept_block(size_t i) {
   static thread_local std::vector<std::unique_ptr<Block>> blocks;
   while (blocks.size() <= i) blocks.push_back(std::make_unique<Block>());
@@ -242,8 +242,8 @@ Options& options() { return environment().options; }
 
 void check_options() {
   if (!environment().fault.empty()) throw ricci::Error(environment().fault);
-  if (options().ends && options().isolate) ricci::fail("emulator: the options ends and isolate exclude each other");
-  if (options().ends && (RICCI_ASAN || RICCI_TSAN)) ricci::fail("emulator: the option ends does not work in a build with a sanitizer");
+  if (options().ends && options().isolate) ricci::fail("emulator: the options ends and isolate cannot be combined");
+  if (options().ends && (RICCI_ASAN || RICCI_TSAN)) ricci::fail("emulator: the option ends is not supported in a build with a sanitizer");
 }
 
 void check_launch(const Launch& l) {
@@ -252,7 +252,7 @@ void check_launch(const Launch& l) {
   const auto fail = [&](const char* what, dim3 got, const char* expected) {
     ricci::fail("{}: {} {} x {} x {}, expected {} (launched at {})", {l.name, what, got.x, got.y, got.z, expected, describe(l.loc)});
   };
-  // 1024 bounds each extent before the product can overflow.
+  // The extents are checked first: the product of three large extents could overflow.
   if (l.block.x > kMaxThreads || l.block.y > kMaxThreads || l.block.z > 64 || threads == 0 || threads > kMaxThreads)
     fail("block size", l.block, "1 to 1024 threads, z at most 64");
   if (l.grid.x == 0 || l.grid.y == 0 || l.grid.z == 0 || l.grid.x > 0x7fffffffu || l.grid.y > 65535 || l.grid.z > 65535)

@@ -1,5 +1,5 @@
 // The work of the device, in order. It runs immediately, or, with Options::lazy, when something waits for it. A program that forgets a wait
-// then finds the old values. An error in queued work appears at the wait; the work after it still runs.
+// then sees the old values. An error in queued work appears at the wait; the work after it still runs.
 #pragma once
 #include <functional>
 #include <vector>

@@ -1,4 +1,4 @@
-// Runs a CUDA thread from its first to its last instruction: it takes a fiber, runs the kernel, and passes its stack to the next thread.
+// Runs a CUDA thread from its first to its last instruction: it gets a fiber, runs the kernel, and passes its stack to the next thread.
 #include <utility>
 
 #include "core/error.h"
@@ -57,7 +57,7 @@ bool Block::run_thread() {
   return false;
 }
 
-// A thread that has not started yet takes the stack of the thread that just returned. This saves a switch.
+// A thread that has not started yet reuses the stack of the thread that just returned. This saves a switch.
 bool Block::continue_with_next_thread() {
   if (RICCI_TSAN) return false;
   if (warp_->ready) {

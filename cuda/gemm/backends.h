@@ -5,7 +5,8 @@
 
 namespace ricci {
 
-// For the CPU, any strides and every dtype: packed blocks, and a tile of c in registers. The bits are the same for any division into tasks.
+// For the CPU, any strides and every dtype: packed blocks, and a tile of c in registers. The results are bitwise identical for any division
+// into tasks.
 void gemm_blocked(const Gemm& g);
 
 // For the CPU and at most 12 rows of a (bf16: 1): reads b without packing. Returns false and does nothing for more rows, or if the terms of
@@ -25,9 +26,9 @@ inline Gemm matrix_of(Gemm g, int64_t i) {
 // For cuda and cuda_emulated, any strides and every dtype: tiles in shared memory.
 void gemm_tiled(const Gemm& g);
 
-// For cuda, by cuBLASLt, loaded on first use; also computes the row sums. Returns false and does nothing with RICCI_WITHOUT_CUBLAS=1, or if
-// the library has no algorithm for this product (reported once on stderr). Errors: the library cannot be loaded (cuda/gemm/load_cublas.h),
-// a call fails (the message contains the product). Exists only in builds with the toolkit.
+// For cuda: calls cuBLASLt, loaded on first use, and also computes the row sums. Returns false and does nothing with
+// RICCI_WITHOUT_CUBLAS=1, or if the library has no algorithm for this product (reported once on stderr). Errors: the library cannot be
+// loaded (cuda/gemm/load_cublas.h), a call fails (the message describes the product). Exists only in builds with the toolkit.
 bool gemm_cublas(const Gemm& g);
 
 }  // namespace ricci

@@ -8,14 +8,14 @@
 namespace ricci {
 namespace {
 
-// kPiece words of each column of a panel are multiplied at a time. Rows of a that need more than kWays ways of the first cache are packed.
+// kPiece words of each column of a panel are multiplied at a time. Rows of a that need more than kWays ways of the L1 cache are packed.
 template <int Rows, int Bytes, int64_t Piece, int64_t Ways> struct Registers {
   static constexpr int kRows = Rows, kBytes = Bytes;
   static constexpr int64_t kPiece = Piece, kWays = Ways;
   template <class Body> static void run(const Body& body) { run_with_vectors<Bytes>(body, 0, 1); }
 };
 
-// With 16 columns, 256 terms of a panel fill half of a first cache of 32 KB and leave 4 of its 8 ways for a. With 32 columns, it is fastest
+// With 16 columns, 256 terms of a panel fill half of an L1 cache of 32 KB and leave 4 of its 8 ways for a. With 32 columns, it is fastest
 // to multiply all 512 terms in one part and never to pack rows of a (measured on an Intel Xeon of model 207 with 48 KB in 12 ways,
 // 2026-11-28).
 using Baseline = Registers<6, 16, 512, 4>;

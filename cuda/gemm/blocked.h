@@ -1,17 +1,17 @@
-// c_mn = sum_k a_mk b_kn on the CPU without a library (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015). Three plain loops wait
-// for memory, so the work is cut into parts that fit into the caches:
-//   c                    is cut into tasks that share nothing, for the threads
+// c_mn = sum_k a_mk b_kn on the CPU without a library (Goto and van de Geijn 2008; Van Zee and van de Geijn 2015). Three plain loops mostly
+// wait for memory, so the work is split into parts that fit into the caches:
+//   c                    is split into tasks that share nothing, for the threads
 //   block of terms k     a task multiplies a few hundred terms at a time
-//   block of rows of a   stays in the second cache while the columns of b pass by
-//   panel of columns     with AVX2 a part of its terms stays in the first cache while the rows of the block pass by; meanwhile the next
-//                        panel is fetched
+//   block of rows of a   stays in the L2 cache while the columns of b are processed
+//   panel of columns     with AVX2, part of its terms stays in the L1 cache while the rows of the block are processed; meanwhile, the next
+//                        panel is prefetched
 //   tile                 a few rows by a few columns, with all sums in registers (tile.h)
 // Rows of a are read without packing if possible. A copy in panels (pack.h) takes up to 4% of a product's time. Rows are packed if their
-// terms must be transposed or converted. With AVX2, they are also packed if they drive each other out of the first cache (rows of 1024
-// f32). The columns of b are packed: many rows use them, and in b each term of a panel is in a different page. With AVX-512 small
-// contiguous matrices are read without packing, and a tile prefetches their lines. Threads share no packed lines. Packing them twice takes
-// less time than writing lines in another core's cache. The tasks depend on the number of threads, and the parts on the instruction set,
-// but the terms of an element are always added in the same order.
+// terms must be transposed or converted. With AVX2, they are also packed if they evict each other from the L1 cache (rows of 1024 f32). The
+// columns of b are packed: many rows use them, and in b each term of a panel is in a different page. With AVX-512, small contiguous
+// matrices are read without packing, and a tile prefetches their lines. Threads share no packed lines. Packing them twice takes less time
+// than writing lines in another core's cache. The tasks depend on the number of threads, and the parts on the instruction set, but the
+// terms of an element are always added in the same order.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -24,12 +24,12 @@
 namespace ricci::blocked {
 
 constexpr int64_t kBlockBytes = 2048;              // bytes of one line in a block of k: 512 f32, 256 f64, 1024 bf16 in pairs
-constexpr int64_t kBlockRows = 112;                // in a block, about; 224 KB with 512 f32 terms, less than half of the second cache
+constexpr int64_t kBlockRows = 112;                // approximately, in a block; 224 KB with 512 f32 terms, less than half of the L2 cache
 constexpr int64_t kMaxRows = 1024;                 // in a task that keeps its sums apart
 constexpr int64_t kMaxColumns = 1024;              // in a task
 constexpr int64_t kMinRows = 384;                  // in a task that could have fewer columns; each task packs its columns of b
 constexpr int64_t kFewColumns = 256;               // with at most this number, packing rows of a takes longer than it saves
-constexpr int64_t kNearBytes = 768 * 1024;         // span of an unpacked block of terms that the second cache keeps
+constexpr int64_t kNearBytes = 768 * 1024;         // span of an unpacked block of terms that stays in the L2 cache
 constexpr int64_t kNearerBytes = 512 * 1024;       // likewise, for rows of a that many columns use
 constexpr int64_t kLargeTerms = int64_t{1} << 30;  // per thread, in a product that takes more than about ten milliseconds
 constexpr int64_t kTaskTerms = int64_t{1} << 21;   // approximate minimum per task if c is divided among the threads
@@ -84,7 +84,7 @@ template <class Isa, class Kind, class C> struct Task {
       }
   }
 
-  // The lines that the tile at row i prefetches. Unpacked columns: its own lines, some terms ahead. Packed columns: its share of the next
+  // The lines that the tile at row i prefetches. Unpacked columns: its own lines, some terms ahead. Packed columns: a part of the next
   // panel. After the last panel, the first one follows, for the next block of rows.
   HD Fetch soon(const Lines<Packed>& b_lines, int64_t j, int64_t from, int64_t ks, int64_t skipped, int64_t rows, int64_t i) const {
     constexpr int64_t kSize = sizeof(Packed);
@@ -94,12 +94,12 @@ template <class Isa, class Kind, class C> struct Task {
   }
 };
 
-// The tasks of a matrix c. Rows are cut first, as long as a task keeps enough rows. Rows are usually tokens, and a core still has its
-// tokens of the last op in its cache.
+// The tasks of a matrix c. Rows are split first, as long as a task keeps enough rows. Rows are usually tokens, and a core's cache still
+// contains its tokens from the last op.
 struct Cut {
   int64_t row_parts, column_parts, rows, columns;  // rows and columns of a task
 
-  // A small product is cut into one task per thread, a large one into two per thread. Other programs can hold up some threads.
+  // A small product is split into one task per thread, a large one into two per thread. Other programs can delay some threads.
   Cut(const Gemm& g, int64_t column_unit, int64_t most_rows) : row_parts(parts(g.m, most_rows)), column_parts(parts(g.n, kMaxColumns)) {
     const int64_t threads = thread_count(), terms = g.m * g.n * (g.k + 1),
                   wanted = std::min(threads == 1 || terms < kLargeTerms * threads ? threads : 2 * threads,
@@ -118,8 +118,8 @@ struct Cut {
   int64_t tasks() const { return row_parts * column_parts; }
 
  private:
-  // The number of parts, from `least` to 2 `least`, that lets the last thread finish earliest. Each part of this side is cut into `others`
-  // parts on the other side.
+  // The number of parts, from `least` to 2 `least`, that lets the last thread finish earliest. Each part of this side is split into
+  // `others` parts on the other side.
   static int64_t balanced(int64_t extent, int64_t least, int64_t unit, int64_t others) {
     const auto longest = [&](int64_t count) {
       const int64_t size = round_up(parts(extent, count), unit);
@@ -132,8 +132,8 @@ struct Cut {
   }
 };
 
-// The largest number of cache lines that one set has to hold for `lines` lines of `bytes` bytes, `stride` bytes apart, in a first cache of
-// 32 KB with 8 ways, the smallest of today's processors. It has 64 sets, so lines at multiples of 4096 bytes all fall into the same set.
+// The largest number of cache lines that one set has to hold for `lines` lines of `bytes` bytes, `stride` bytes apart, in an L1 cache of 32
+// KB with 8 ways, the smallest of today's processors. This cache has 64 sets, so lines at multiples of 4096 bytes are all in the same set.
 inline int64_t fullest_set(int64_t stride, int64_t lines, int64_t bytes) {
   std::array<int64_t, 64> used{};
   for (int64_t line = 0; line < lines; ++line)
@@ -151,7 +151,7 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   constexpr int64_t kUnit = 16 * Kind::kTerms, kMaxKs = kBlockBytes / sizeof(Packed) * Kind::kTerms, kSize = sizeof(T);
   const int64_t blocks = std::max<int64_t>(1, parts(g.k, kMaxKs)), block_ks = std::max(kUnit, round_up(parts(g.k, blocks), kUnit)),
                 pieces = parts(block_ks, Isa::kPiece * Kind::kTerms), piece_ks = round_up(parts(block_ks, pieces), kUnit);
-  // Without packing, an AVX2 tile uses less than half of a line of a, and its columns of b do not stay in the first cache.
+  // Without packing, an AVX2 tile uses less than half of a line of a, and its columns of b do not stay in the L1 cache.
   constexpr bool kNarrow = Isa::kRows * sizeof(T) <= kCacheLine / 2;
   const auto is_near = [&](int64_t k_stride, int64_t bytes) { return !kNarrow && block_ks * k_stride * kSize <= bytes; };
   const bool along_k = g.a_at.column_stride == 1, few_columns = g.n <= kFewColumns,
@@ -161,7 +161,7 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
                           (along_k ? spreads || few_columns : is_near(g.a_at.column_stride, near_bytes)),
              b_in_place = Kind::kTerms == 1 && g.b_at.column_stride == 1 && Kind::in_place(1, g.b_at.row_stride, g.k) &&
                           (g.m <= Isa::kRows || is_near(g.b_at.row_stride, kNearBytes));
-  const bool sums_apart = !std::is_same_v<C, Sum> && g.k > block_ks;  // c cannot hold the sums between blocks
+  const bool sums_apart = !std::is_same_v<C, Sum> && g.k > block_ks;  // c cannot store the sums between blocks
   const Cut cut(g, Work::kColumns, sums_apart ? kMaxRows : g.m);
   const int64_t block_rows = round_up(parts(cut.rows, parts(cut.rows, kBlockRows)), Isa::kRows);
   // Sizes of packed a, packed b, sums, bias, partial sums.
@@ -191,7 +191,7 @@ template <class Isa, class Kind, class C> void multiply_one(const Gemm& g) {
   });
 }
 
-// Computes one matrix. If the columns of c are not contiguous, the product is computed densely and then copied.
+// Computes one matrix. If the columns of c are not contiguous, the product is computed in a dense matrix and then copied.
 template <class Isa, class Kind, class C> void multiply_any(const Gemm& g) {
   using Sum = typename Kind::Sum;
   if (g.c_at.column_stride == 1) return multiply_one<Isa, Kind, C>(g);
@@ -209,11 +209,11 @@ template <class Isa, class Kind, class C> void multiply_any(const Gemm& g) {
     }
 }
 
-// Computes a batch. Many small matrices are spread over the threads; large ones are computed one after another by all threads.
+// Computes a batch. Many small matrices are distributed over the threads; large ones are computed one after another by all threads.
 template <class Isa, class Kind, class C> void multiply(const Gemm& g) {
   const int64_t terms = g.m * g.n * (g.k + 1);
   const bool together = terms > kTaskTerms && g.batch < 4 * thread_count();
-  if (is_dry_run()) return multiply_any<Isa, Kind, C>(g);  // counts the buffers of one matrix; the next matrices use them again
+  if (is_dry_run()) return multiply_any<Isa, Kind, C>(g);  // counts the buffers of one matrix; all matrices share them
   parallel_for(g.batch, together ? g.batch : parts(kTaskTerms, terms), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) multiply_any<Isa, Kind, C>(matrix_of(g, i));
   });

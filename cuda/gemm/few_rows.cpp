@@ -1,5 +1,5 @@
 // c_mn = sum_k a_mk b_kn for few rows m, as in decoding, if the terms of b's columns are contiguous. Reading b takes nearly all of the
-// time, so b is not packed. A few rows are multiplied by a few columns at a time. The next columns are fetched meanwhile.
+// time, so b is not packed. A few rows are multiplied by a few columns at a time. Meanwhile, the next columns are prefetched.
 #include <algorithm>
 
 #include "core/cpu/isa.h"
@@ -20,7 +20,7 @@ template <int M, class T> struct Rows {
   using A = Accumulator<T>;
   static constexpr int kLanes = 64 / sizeof(A), kColumns = M > 1 ? 2 : 4;
   Gemm g;
-  int64_t row;  // index of the first one; rows from g.m on are zeros
+  int64_t row;  // index of the first row; rows from g.m on are zeros
   const A* a;
 
   HD void operator()(int64_t begin, int64_t end) const {

@@ -38,23 +38,23 @@ struct Matrix {
 // c_mn = a_mk b_kn (+ bias_n), to be computed by gemm() below:   gemm(product(y_rf, x_rd, Matrix(w_fd).transposed(), bias_f));
 Gemm product(const Matrix& c_mn, const Matrix& a_mk, const Matrix& b_kn, const Tensor& bias_n = {});
 
-// On the CPU the bits do not depend on the number of threads. With k = 0 the sum is 0.
+// On the CPU, the results are bitwise identical for any number of threads. With k = 0, the sum is 0.
 // Errors: the dtype is not floating-point, an extent is negative, c_f32 is used without bf16, the device is not available.
 void gemm(const Gemm& g);
 
-// For the gradients of a weight and its bias: computes the product g, one matrix, and returns sums_m = sum_k a_mk in this dtype. Its factor
-// a is a_km, [... m], read transposed. On cuda, cuBLASLt sums during the product. If it cannot, a line is printed to stderr. Then, and on
-// other devices, a second pass over a_km computes the sums. Errors: as for gemm.
+// For the gradients of a weight and its bias: computes the product g (one matrix) and returns sums_m = sum_k a_mk in this dtype. Its factor
+// a is a_km, [... m], read transposed. On cuda, cuBLASLt computes the sums during the product. If cuBLASLt cannot, a line is printed to
+// stderr. Then, and on other devices, a second pass over a_km computes the sums. Errors: as for gemm.
 Tensor gemm_with_row_sums(const Gemm& g, const Tensor& a_km, Dtype dtype);
 
 }  // namespace ricci
 
-// The ladder of implementations. Each rung is tested against a plain loop. The milliseconds are for the product [2048 256] [256 1024] and,
-// in the column "one row", for [1 256] [256 1024] with the second factor stored as [1024 256], like a weight. They were measured on one
-// core of an AMD EPYC (Zen 5, 2026-11-26, `ricci-bench-rungs gemm gemm_row --threads 1`). The least possible times are 4.1 and 0.014 ms in
-// f32. A minus means that the rung does not compute this product or was not measured (GPU).
+// The ladder of implementations. Each is tested against a plain loop. The milliseconds are for the product [2048 256] [256 1024] and, in
+// the column "one row", for [1 256] [256 1024] with the second factor stored as [1024 256], like a weight. They were measured on one core
+// of an AMD EPYC (Zen 5, 2026-11-26, `ricci-bench-rungs gemm gemm_row --threads 1`). The least possible times are 4.1 and 0.014 ms in f32.
+// A minus means that the implementation does not compute this product or was not measured (GPU).
 //                            lines    ms  one row  idea
-//   ops/first_rungs.cpp        105  1036    0.500  three loops in f64: each sum walks down a column of b
+//   ops/first_rungs.cpp        105  1036    0.500  three loops in f64: each sum reads down a column of b
 //   cuda/gemm/blocked.h        210   4.4    0.034  blocks that stay in the caches, sums that stay in registers (tile.h)
 //   cuda/gemm/few_rows.cpp     110     -    0.013  at most 12 rows of a: nearly all of the time goes into reading b once
 //   cuda/gemm/tiled.cu          70     -        -  any strides; tiles in shared memory: 16 uses of each number that is read from memory

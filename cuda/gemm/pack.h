@@ -8,9 +8,9 @@
 
 namespace ricci {
 
-// Terms of a panel that are packed before the next panel, if a line's terms are not contiguous. The next terms are fetched meanwhile.
+// Terms of a panel that are packed before the next panel, if a line's terms are not contiguous. Meanwhile, the next terms are prefetched.
 constexpr int64_t kStretch = 16;
-constexpr int64_t kPad = 16;  // elements between panels; panels at multiples of 4096 bytes would share few lines of a cache
+constexpr int64_t kPad = 16;  // elements between panels; panels at multiples of 4096 bytes would compete for few cache lines
 constexpr int64_t kCacheLine = 64;
 
 constexpr int64_t parts(int64_t n, int64_t most) { return (n + most - 1) / most; }
@@ -21,7 +21,7 @@ template <int N> struct Words {
   typedef uint32_t Vec __attribute__((vector_size(4 * N), aligned(kAlignedValues ? 4 * N : 2), may_alias));
   typedef uint32_t Stored __attribute__((vector_size(4 * N), aligned(2), may_alias));
 
-  // Two stages work within groups of 4 words, the fastest shuffles; the others between groups.
+  // Two stages use the fastest shuffles, within groups of 4 words; the other stages work between groups.
   static HD void transpose(Vec (&row)[N]) {
     constexpr auto all = std::make_index_sequence<N>();
     constexpr auto low = [](int j) { return j / 4 * 4 + j % 4 / 2 + j % 2 * N; };                         // 0 N 1 N+1 of every group
@@ -37,8 +37,8 @@ template <int N> struct Words {
   static constexpr int row_of_column(int j) { return j % 2 * 2 + j / 2 % 2 + j / 4 * 4; }
 
  private:
-  // Replaces each two rows that are `Distance` apart: one gets the words low(j) of both (the second row's words are N ..), the other the
-  // words low(j) + `Offset`.
+  // Replaces each pair of rows that are `Distance` apart: one gets the words low(j) of both (the second row's words are N ..), the other
+  // the words low(j) + `Offset`.
   template <int Distance, int Offset, class Low, size_t... J> static HD void shuffle(Vec (&row)[N], Low low, std::index_sequence<J...>) {
 #pragma GCC unroll 16
     for (int i = 0; i < N; ++i)

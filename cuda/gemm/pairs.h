@@ -7,9 +7,9 @@
 
 namespace ricci {
 
-// Two successive terms in one word, the first in its lower half. The instructions are in assembly. A compiler accepts their intrinsics only
-// in functions for this instruction set, but one tile serves all instruction sets. The constraint `?` has no effect with one alternative,
-// but without it, clang refuses a vector of 64 bytes in such a function.
+// Two successive terms in one word, the first in its lower half. The instructions are written in assembly. A compiler accepts their
+// intrinsics only in functions for this instruction set, but one tile serves all instruction sets. The constraint `?` has no effect with
+// one alternative, but without it, clang refuses a vector of 64 bytes in such a function.
 struct Pairs {
   using Element = bf16;
   using Sum = float;
@@ -41,7 +41,7 @@ struct Pairs {
 };
 
 // The tiles of AMX hold 16 rows of 64 bytes: tiles 0 to 3 are sums, 4 and 5 are rows of a with 16 pairs each, 6 and 7 are 16 pairs of 16
-// columns of b. They are in assembly for the reason above.
+// columns of b. Their instructions are in assembly for the reason above.
 struct AmxTiles {
   // Sets the tiles of a and of c to Rows rows, at most 16, and all sums to zero.
   template <int Rows> static HD void begin() {

@@ -27,7 +27,7 @@ template <class T> struct Single {
   // Loads the terms from `terms` on; `more` terms exist.
   static HD Packed load(const T* terms, int64_t /*k_stride*/, int64_t /*more*/) { return static_cast<Packed>(*terms); }
 
-  // sum += a b. Vectors are passed by reference. For values, g++ would warn of calls between instruction sets.
+  // sum += a b. Vectors are passed by reference. If they were passed by value, g++ would warn about calls between instruction sets.
   template <class Vec> static HD void multiply_add(Vec& sum, Packed a, const Vec& b) { sum = sum + a * b; }
 };
 
@@ -38,7 +38,7 @@ template <int kRows, class F> HD void for_panels(int64_t rows, F f, int64_t row 
 }
 
 // The destination of a tile's sums: `sums` and, after the last terms, also c if c has a different type. Between the parts of a block of
-// terms the sums stay in `partial`, a dense tile, so an element has the same bits for parts of any length.
+// terms, the sums stay in `partial`, a dense tile, so the results are bitwise identical for parts of any length.
 template <class Sum, class C> struct TileTo {
   Sum* sums = nullptr;
   int64_t sum_stride = 0;  // elements between rows
@@ -58,12 +58,12 @@ template <class Packed> struct Lines {
   int64_t stride;
 };
 
-// Memory that will be needed soon: a tile fetches it while it multiplies, one cache line for each term.
+// Memory that will be needed soon: a tile prefetches it while it multiplies, one cache line for each term.
 struct Fetch {
   const char* first;
-  int64_t step;  // bytes from a term to the next
+  int64_t step;  // bytes from one term to the next
 };
-constexpr int64_t kTermsAhead = 32;  // a few hundred cycles, about as long as memory takes
+constexpr int64_t kTermsAhead = 32;  // a few hundred cycles, about the latency of memory
 
 // Multiplies ks terms of Rows rows of a by two vectors of columns of b; a vector has `Bytes` bytes. The columns of b are contiguous and its
 // terms are a stride apart. Either the rows of a are contiguous and its terms a stride apart, or the reverse (kAlongK). Packed panels are
@@ -95,7 +95,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
   }
 
  private:
-  // Prefetches the sums. They have left the caches since the last block of terms.
+  // Prefetches the sums: they have left the caches since the last block of terms.
   HD void fetch_sums() const {
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i)
@@ -107,7 +107,7 @@ template <class Kind, int Rows, int Bytes, bool kAlongK, class C> struct Multipl
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) left[i] = right[i] = Vec{};
     if (!target.first_piece) load(left, right);
-    // Three rows share a pointer. There are fewer registers for addresses than rows.
+    // Three rows share a pointer: there are fewer registers for addresses than rows.
     constexpr int kTogether = kAlongK ? 3 : Rows, kPointers = (Rows + kTogether - 1) / kTogether;
     const int64_t row_stride = kAlongK ? a.stride : 1, step = kAlongK ? 1 : a.stride;
     const Word* rows[kPointers];

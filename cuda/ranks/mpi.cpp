@@ -53,8 +53,8 @@ class MpiRanks final : public Ranks {
   }
   ~MpiRanks() override { MPI_Finalize(); }
 
-  // If all ranks have the same error, rank 0 prints it: it sleeps least, and the launcher ends the others while they sleep. On a busy
-  // machine, this takes more than a second.
+  // If all ranks have the same error, rank 0 prints it: rank 0 sleeps for the shortest time, and the launcher ends the others while they
+  // sleep. On a busy machine, this takes more than a second.
   [[noreturn]] void end_all(const std::string& line) override {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
     ::sleep(2 * static_cast<unsigned>(std::min(rank_, 5)));
@@ -66,7 +66,7 @@ class MpiRanks final : public Ranks {
   }
 
  private:
-  // Sums in parts. MPI's counts are int, and a part stays in the cache until it is added. On two ranks of one machine, 124M f32 take 60 ms,
+  // Sums in parts: MPI's counts are int, and a part stays in the cache until it is added. On two ranks of one machine, 124M f32 take 60 ms,
   // but 120 ms in one part (Open MPI 4.1.4).
   void sum_on_host(void* data, int64_t size, Dtype dtype) override {
     const MPI_Datatype wide = dtype == Dtype::f64 ? MPI_DOUBLE : MPI_FLOAT;
@@ -104,7 +104,7 @@ class MpiRanks final : public Ranks {
       ::usleep(100);
       const double now = seconds_now();
       if (now < looked + 0.1) continue;
-      waited += std::min(now - looked, 1.0);  // a stopped process has not waited
+      waited += std::min(now - looked, 1.0);  // excludes the time that this process was stopped
       looked = now;
       find_missing(waited, limit);
     }
@@ -112,10 +112,10 @@ class MpiRanks final : public Ranks {
     reported_at_ = 0;
   }
 
-  // MPI does not notice that a process is stopped or stuck. So a rank that has waited for `rank_timeout` reports to all others that it
-  // waits. Every rank that also waits, or begins to, then reports this. A rank without a report is missing. Five seconds later, the lowest
-  // rank with a report names the missing ranks and ends all ranks; if it is stuck, the next one does so after three more seconds. A rank
-  // withdraws its report if its wait ends after all.
+  // MPI does not notice that a process is stopped or stuck. So a rank that has waited for `rank_timeout` reports to all others that it is
+  // waiting. Every rank that is also waiting, or begins to wait, then does the same. A rank without a report is missing. Five seconds
+  // later, the lowest rank with a report names the missing ranks and ends all ranks; if it is stuck, the next one does so after three more
+  // seconds. A rank withdraws its report if its wait ends after all.
   void find_missing(double waited, double limit) {
     for (int arrived = 1;;) {
       MPI_Status note;
@@ -147,8 +147,8 @@ class MpiRanks final : public Ranks {
   }
 
   MPI_Op add_bf16_ = MPI_OP_NULL;
-  std::vector<int> waits_;  // for each rank, the newest report: 1 if it waits
-  double reported_at_ = 0;  // seconds into this wait; 0 without a report
+  std::vector<int> waits_;  // for each rank, the newest report: 1 if the rank is waiting
+  double reported_at_ = 0;  // seconds from the start of this wait; 0 without a report
 };
 
 [[maybe_unused]] const Transport mpi = transport = {version, [] { return std::unique_ptr<Ranks>(std::make_unique<MpiRanks>()); }};

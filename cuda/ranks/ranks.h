@@ -1,7 +1,7 @@
-// The processes of one training run. This process is rank r of R. A launcher such as mpirun started them, MPI carries their messages, and
-// NCCL adds up the tensors of their GPUs.
+// The processes of one training run. This process is rank r of R. A launcher such as mpirun started the processes, MPI carries their
+// messages, and NCCL adds up the tensors of their GPUs.
 //   Ranks& ranks = Ranks::join();
-//   ranks.sum({gradient, loss});  // in place; every rank gets the same bits
+//   ranks.sum({gradient, loss});  // in place; the results are bitwise identical on all ranks
 // Every rank makes the same calls in the same order, from the program's first thread. Each call waits for all ranks.
 #pragma once
 #include <cstdint>
@@ -38,7 +38,7 @@ class Ranks {
   std::string carrier(Device device) const;
 
   // Replaces each tensor (f32, f64 or bf16, on any device) by its sum over all ranks. The order of the additions depends only on the number
-  // of ranks and the library, so a second run with the same ranks gets the same bits.
+  // of ranks and the library, so the results of a second run with the same ranks are bitwise identical.
   void sum(const std::vector<Tensor>& tensors);
   std::vector<double> sum_numbers(std::vector<double> numbers);  // one list per rank, all of equal length
   // Broadcasts rank 0's tensor (on the CPU, in place) or text to every rank. The other ranks wait without a limit. Rank 0 may still be
@@ -58,14 +58,14 @@ class Ranks {
   // The text that ends all ranks after an error of this rank: "rank 3 on node07: step 812: ...". Before the first step, the text of rank 0
   // does not name the rank.
   std::string with_rank(const std::string& error) const;
-  // Prints the line after the program's name and ends all ranks with exit code 1. If multiple ranks call it, one line is printed, if
-  // possible rank 0's.
+  // Prints the line after the program's name and ends all ranks with exit code 1. If multiple ranks call end_all(), one line is printed,
+  // rank 0's if possible.
   [[noreturn]] virtual void end_all(const std::string& line);
 
  protected:
   static constexpr double kNoLimit = 1e18;  // seconds
   // The messages between processes. meet() waits until all ranks have called it, and ends them after `seconds`. It is called before the
-  // other two. MPI and NCCL never stop waiting for a stuck rank.
+  // other two functions. MPI and NCCL never stop waiting for a stuck rank.
   virtual void meet(double /*seconds*/) {}
   virtual void sum_on_host(void*, int64_t /*size*/, Dtype) {}
   virtual void send_from(int /*rank*/, void*, int64_t /*bytes*/) {}  // to all other ranks

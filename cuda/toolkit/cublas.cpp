@@ -110,7 +110,7 @@ void choose_algorithm(const Gemm& g, Plan& plan) {
   int count = 0;
   const cublasStatus_t status = l.heuristic(l.handle, plan.product, plan.b, plan.a, plan.c, plan.c, preference, 1, &found, &count);
   ok(l.destroy_preference(preference), "cublasLtMatmulPreferenceDestroy", g);
-  const bool fused = g.row_sums_m || g.bias_n;  // for the library, a bias is also an epilogue
+  const bool fused = g.row_sums_m || g.bias_n;  // the library treats a bias as an epilogue as well
   const bool refused = status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_INVALID_VALUE && fused);
   if (!refused) ok(status, "cublasLtMatmulAlgoGetHeuristic", g);
   plan.usable = !refused && count > 0 && found.state == CUBLAS_STATUS_SUCCESS;
@@ -118,7 +118,7 @@ void choose_algorithm(const Gemm& g, Plan& plan) {
   else not_possible("has no algorithm for a product", g);
 }
 
-// Sets the bias or the row sums of this product. The plan serves many products.
+// Sets the bias or the row sums of this product. Many products use the same plan.
 void set_pointers(const Plan& plan, const Gemm& g) {
   if (g.bias_n) set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias_n, g);
   if (g.row_sums_m) set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.row_sums_m, g);
@@ -163,7 +163,7 @@ Plan& plan_for(const Gemm& g) {
   return known != plans.end() ? known->second : plans.emplace(key, make_plan(g)).first->second;
 }
 
-// Puts the product on the current stream.
+// Enqueues the product on the current stream.
 cublasStatus_t multiply(const Plan& plan, const Gemm& g) {
   Library& l = library();
   const double one_f64 = 1, beta_f64 = g.accumulate ? 1 : 0;

@@ -207,7 +207,7 @@ DeviceMemory* find_cuda(int index, const char** why) {
       static CudaMemory& memory = *new CudaMemory;
       return &memory;
     }
-  } catch (const Error& error) {  // found but not usable: taken by another process, for example
+  } catch (const Error& error) {  // found but not usable, for example in use by another process
     reason = error.what();
   }
   *why = reason.c_str();

@@ -1,4 +1,4 @@
-// Defines cuda/ptx.h for the GPU. Functions are documented there.
+// Defines the functions of cuda/ptx.h for the GPU. They are documented there.
 #pragma once
 #include <stdint.h>
 
@@ -66,7 +66,8 @@ __device__ inline void store16_whole(void* global, uint4 v) {
                : "memory");
 }
 
-// ---- wgmma, for compute capability 9.0 and code for sm_90a. In other code it is a trap, and the host launches no such kernel (has_wgmma).
+// ---- wgmma, for compute capability 9.0 and code for sm_90a. In other code, these instructions are a trap, and the host launches no such
+// kernel (has_wgmma).
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define RICCI_ON_SM90A(...) asm volatile(__VA_ARGS__)
 #else

@@ -17,8 +17,8 @@ void* open_library(const std::string& file, std::string& reason);
 
 cudaStream_t stream();  // all work of this process is on it
 
-// Called before and after a launch: mark a range with the name in profiles, and check the status that the runtime returned. With
-// RICCI_SYNC=1, the second also waits for the GPU. Error: the launch failed, with the name and the status.
+// Called before and after a launch. They mark a range with the name in profiles, and check the status that the runtime returned. With
+// RICCI_SYNC=1, check_launch() also waits for the GPU. Error, with the name and the status: the launch failed.
 void begin_launch(const char* name);
 void check_launch(const char* name, cudaError_t status);
 

@@ -63,7 +63,7 @@ template <class T, class To = T> struct SumColumns {
   HD void add(int64_t r, int64_t c, Value (&sum)[1]) const { sum[0] += Value(x_rc(r, c)); }
   HD void store(int64_t c, const Value (&sum)[1]) const { y_c[c] = To(sum[0]); }
 };
-// Counts the elements of x from r*step on that are NaN or infinite.
+// Counts the NaN or infinite elements of x from element r*step on.
 template <class T> struct CountNonfinite {
   const T* x;
   int64_t n, step;
@@ -110,7 +110,7 @@ HOST void check_addends(const Tensor& y, const Tensor& x) {
   if (!y || !x) fail("add_to: {} is empty", {y ? "x" : "y"});
   const bool widens = y.dtype() == Dtype::f32 && x.dtype() == Dtype::bf16;
   if (y.shape() == x.shape() && (widens || y.dtype() == x.dtype()) && y.device() == x.device()) return;
-  fail("add_to: {} {} on {} and {} {} on {} differ",
+  fail("add_to: y is {} {} on {}, x is {} {} on {}, expected the same",
       {name_of(y.dtype()), show(y.shape()), name_of(y.device()), name_of(x.dtype()), show(x.shape()), name_of(x.device())});
 }
 
@@ -168,7 +168,7 @@ HOST Tensor sum_to(const Tensor& x, const Shape& shape, Dtype dtype) {
   if (extra < 0) fail("sum_to: {} has more indices than {}", {show(shape), show(from)});
   const auto wanted = [&](int i) { return i < extra ? 1 : shape[i - extra]; };
   for (int i = 0; i < from.rank(); ++i)
-    if (from[i] != wanted(i) && wanted(i) != 1) fail("sum_to: {} was not broadcast to {}", {show(shape), show(from)});
+    if (from[i] != wanted(i) && wanted(i) != 1) fail("sum_to: {} cannot be broadcast to {}", {show(shape), show(from)});
   Tensor sum = x;
   int64_t inner = 1;
   for (int i = from.rank() - 1; i >= 0;) {  // innermost first; outer indices are still complete

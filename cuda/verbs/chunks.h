@@ -1,5 +1,5 @@
 // for_each_chunk(name, device, items, program): processes many tensors in few launches. An optimizer updates hundreds of small tensors, and
-// a launch for each would take longer than the work. The elements are cut into chunks of a fixed size. Each chunk is a row as in
+// a launch for each would take longer than the work. The elements are split into chunks of a fixed size. Each chunk is a row as in
 // cuda/verbs/rows.h: a thread block on the GPU, a vectorized loop on the CPU.
 //   struct Program {
 //     using Item = ...;                                      the program's data for one tensor; item.n is its number of elements
@@ -19,7 +19,7 @@ namespace ricci {
 template <class Item> struct TensorBatch {
   static constexpr int kMax = 3600 / (sizeof(Item) + sizeof(int64_t));
   int count = 0;
-  int64_t first_chunk[kMax + 1] = {};  // first_chunk[count] is the number of chunks of the batch
+  int64_t first_chunk[kMax + 1] = {};  // first_chunk[count] is the batch's number of chunks
   Item item[kMax] = {};
 
   int64_t chunks() const { return first_chunk[count]; }

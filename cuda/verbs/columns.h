@@ -4,11 +4,11 @@
 //                    HD void add(int64_t r, int64_t d, Value (&sum)[2]) const;             adds row r to the sums of column d
 //                    HD void store(int64_t d, const Value (&sum)[2]) const; };             stores the sums over all rows
 //
-// The rows are cut into chunks. Step 1 sums each chunk, all chunks at the same time. Step 2 adds the sums of the chunks in order:
+// The rows are split into chunks. Step 1 sums each chunk, all chunks at the same time. Step 2 adds the sums of the chunks in order:
 //   1. partial[0][d] = rows 0 .. 31,   partial[1][d] = rows 32 .. 63,   ...
 //   2. store(d, partial[0][d] + partial[1][d] + ...)
 // The size of a chunk depends only on the number of rows. A sum of floats depends on the order of its terms. With a chunk per CPU thread,
-// the bits would change with the number of threads. The GPU does the same two steps, as two launches of one kernel
+// the results would change with the number of threads. The GPU does the same two steps, as two launches of one kernel
 // (cuda/verbs/columns_on_gpu.h).
 #pragma once
 #include "core/cpu/isa.h"
@@ -72,7 +72,7 @@ template <class Program> struct ColumnTotal {
 template <class RowProgram, class Program>
 void for_columns_on_cpu(int64_t rows, int64_t n, const RowProgram& row_program, const Program& program) {
   using Value = typename Program::Value;
-  constexpr int64_t kLongest = 8192;  // terms of a partial sum; the rounding errors of a longer one would grow
+  constexpr int64_t kLongest = 8192;  // terms of a partial sum; a longer one would have larger rounding errors
   const int64_t rows_per_chunk = between<int64_t>(32, rows / 32, kLongest), chunks = (rows + rows_per_chunk - 1) / rows_per_chunk;
   const Tensor partial({chunks, Program::kSums, n}, dtype_of<Value>);
   parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
@@ -89,7 +89,7 @@ void for_columns_on_cpu(int64_t rows, int64_t n, const RowProgram& row_program, 
 
 template <class Program> void for_columns(const char* name, Device device, int64_t rows, int64_t n, const Program& program);
 
-// Also runs a row program (cuda/verbs/rows.h) for every row. On the CPU a row is still in the first cache when it is added.
+// Also runs a row program (cuda/verbs/rows.h) for every row. On the CPU, a row is still in the L1 cache when it is added.
 template <class RowProgram, class Program>
 void for_rows_and_columns(const char* name, Device device, int64_t rows, int64_t n, const RowProgram& row_program, const Program& program);
 

@@ -5,7 +5,7 @@
 //
 // One formula serves a pack and a single element. piece.load(x) is a number of the type of the computation (f32 for bf16), or Lanes of it:
 // one number for each element, with the usual arithmetic. map(f, a, b, ...) applies any other function of numbers. piece.read and
-// piece.write leave the type as it is. piece.write_mixed<k> writes k interleaved rows: y[i k + q] is element i of row q. On the CPU f is
+// piece.write leave the type as it is. piece.write_mixed<k> writes k interleaved rows: y[i k + q] is element i of row q. On the CPU, f is
 // called with single elements; the compiler combines these into vectors.
 #pragma once
 #include <type_traits>

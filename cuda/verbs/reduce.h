@@ -1,4 +1,4 @@
-// Sums and maxima over the threads of a warp or a block. The order is fixed, so the bits are the same in every run.
+// Sums and maxima over the threads of a warp or a block. The order is fixed, so the results are bitwise identical in every run.
 #pragma once
 #include "cuda/seam.h"
 

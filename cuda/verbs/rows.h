@@ -10,7 +10,7 @@
 // between the steps runs in every thread of the block, so results are stored inside a step (row.once for one number per row).
 //
 // A sum of floats depends on the order of its terms. `sum` keeps a fixed number of partial sums, one per lane of a vector or per thread of
-// the block, and adds these up in a fixed order, so the bits do not depend on the number of CPU threads.
+// the block, and adds these up in a fixed order, so the results are bitwise identical for any number of CPU threads.
 #pragma once
 #include <type_traits>
 
@@ -53,7 +53,7 @@ struct LoopRow {
   template <class F, class... Ts> HD void each_piece(F f, const Ts*... rows) const;  // cuda/verbs/pieces.h
 
  private:
-  static constexpr int64_t kLongest = 65536;  // elements of a partial sum; the rounding errors of a longer one would grow
+  static constexpr int64_t kLongest = 65536;  // elements of a partial sum; a longer one would have larger rounding errors
   template <class F> HD static auto sum_of(int64_t begin, int64_t end, F f) {
     decltype(f(begin)) total = 0;
 #pragma omp simd reduction(+ : total)

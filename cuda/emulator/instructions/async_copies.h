@@ -1,5 +1,5 @@
-// The asynchronous copies of one CUDA thread (cp_async). They arrive only when the thread waits for them, the latest time that a GPU
-// allows.
+// The asynchronous copies of one CUDA thread (cp_async). The copies arrive only when the thread waits for them, at the latest time that a
+// GPU allows.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -31,9 +31,9 @@ bool Block::try_complete(Warp& warp, unsigned lane) {
     const Arrival& other = warp.arrivals[std::countr_zero(rest)];
     if (other.mask != first.mask) return false;
     if (other.resolve != first.resolve || (other.name != first.name && std::strcmp(other.name, first.name)))
-      fail("the lanes of one mask met at different warp collectives: " + state());
+      fail("the lanes of one mask wait at different warp collectives: " + state());
     if (first.aligned && !same_place(other.loc, first.loc))
-      fail("divergent " + std::string(first.name) + ", the lanes of the warp met at different lines: " + state());
+      fail("divergent " + std::string(first.name) + ", the lanes of the warp wait at different lines: " + state());
   }
   first.resolve(warp.payloads, lanes);
   warp.waiting &= ~lanes;
@@ -44,7 +44,7 @@ bool Block::try_complete(Warp& warp, unsigned lane) {
 
 void Block::warp_barrier(unsigned mask, Loc loc) {
   const unsigned w = warp_->index;
-  // Atomic only for ThreadSanitizer. A thread of the next block continues to count in the same memory.
+  // Atomic only for ThreadSanitizer: a thread of the next block continues the same count.
   const unsigned number = mask == ~0u ? __atomic_fetch_add(&thread().warp_barriers, 1u, __ATOMIC_RELAXED) : 0;
   char* tag = mask == ~0u ? &tags_->warp[w][number % 2] : &tags_->partial_warp[w];
   order_release(tag);
@@ -92,7 +92,8 @@ void resolve_shuffle(void* const* payloads, unsigned lanes) {
   });
 }
 
-// The lane to read from. As in PTX, `index` wraps around in its segment. The other kinds read their own lane if the source is outside.
+// The lane to read from. As in PTX, `index` wraps around in its segment. For the other kinds, a lane reads its own value if the source lane
+// is outside the segment.
 unsigned source_lane(Shuffle kind, unsigned lane, unsigned argument, unsigned width) {
   const unsigned begin = lane & ~(width - 1), last = begin + width - 1, by = argument % kLanes;
   switch (kind) {

@@ -54,7 +54,7 @@ inline void __threadfence() {
 inline void __nanosleep(unsigned) { poll(); }
 [[noreturn]] inline void __trap(Loc loc = {}) { fail_thread("__trap", loc); }
 
-// ---- warp collectives. Numbers smaller than int are exchanged as int, as in CUDA.
+// ---- warp collectives. Values of types smaller than int are exchanged as int, as in CUDA.
 
 template <class T> auto exchange(Shuffle kind, unsigned mask, T value, unsigned argument, int width, Loc loc) {
   return from_bits<T>(shuffle(kind, mask, to_bits(value), argument, width, loc));

@@ -1,4 +1,4 @@
-// Implements the wrapped instructions by their definition: the registers of a warp before and after.
+// Implements the wrapped instructions by their definition: a warp's registers before and after the instruction.
 #include "cuda/ptx.h"
 
 #include <algorithm>

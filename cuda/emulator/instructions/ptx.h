@@ -1,5 +1,5 @@
-// The functions of cuda/ptx.h for the emulator, documented there. A GPU silently computes wrong numbers after mistakes that the emulator
-// reports:
+// The functions of cuda/ptx.h for the emulator, documented there. The emulator reports mistakes that make a GPU silently compute wrong
+// numbers:
 //   an address that is misaligned, or in the wrong memory: ldmatrix and the target of cp_async need shared memory, the source of cp_async
 //   needs device memory, and store16_whole must not write to shared memory;
 //   a return before the wait for all copies.
@@ -38,8 +38,8 @@ using emu::Loc;
 inline void mma_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Loc loc = {}) { emu::mma_bf16(c, a, b, loc); }
 inline uint32_t pack_bf16(float low, float high) { return bf16(low).bits | static_cast<uint32_t>(bf16(high).bits) << 16; }
 
-// The GPU's approximations have errors in the last bits. The emulator's also do: two units in the last place, up or down according to the
-// argument's last bit.
+// The GPU's approximations have errors in the last bits. The emulator's results also have errors: two units in the last place, up or down
+// according to the argument's last bit.
 inline float off_by_two(float y, float x) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, y), of_x = __builtin_bit_cast(uint32_t, x);
   const bool exact = !(y > 0x1p-125f && y < 0x1p127f) || (bits & 0x7fffffu) == 0;  // 0, infinity, NaN, a power of two

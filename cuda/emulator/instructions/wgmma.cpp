@@ -31,7 +31,7 @@ Operand decoded(const char* name, uint64_t bits, unsigned columns, bool transpos
   return b;
 }
 
-// Each lane checks its share of the 16-byte units of an operand.
+// Each lane checks some of the 16-byte units of an operand.
 void check_seen(const Product& product, const Operand& b, const char* otherwise) {
   const SharedMemory& shared = current_block->shared();
   for (unsigned i = current_block->lane(); i < b.columns * kDepth * 2 / kUnit; i += kLanes) {
@@ -155,7 +155,7 @@ void AsyncProducts::wait(unsigned groups_left, const Registers& d, Loc loc) {
   deliver(d, loc);
 }
 
-// Writes the sums that have no unfinished product to their registers.
+// Writes each sum to its registers unless one of its products is unfinished.
 void AsyncProducts::deliver(const Registers& d, Loc loc) {
   const auto done = [this](const Sum& sum) {
     return std::none_of(products_.begin(), products_.end(), [&](const Product& product) { return product.d == sum.d; });

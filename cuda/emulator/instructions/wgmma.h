@@ -20,7 +20,7 @@ struct Registers {
   }
 };
 
-// A right operand [16][columns] of bf16 in shared memory, read from its descriptor. For a left operand the columns are its 64 rows.
+// A right operand [16][columns] of bf16 in shared memory, read from its descriptor. For a left operand, the columns are its 64 rows.
 struct Operand {
   unsigned start, leading, stride, columns;
   bool transposed;
@@ -31,7 +31,7 @@ struct Product {
   const char* name;
   float* d;             // [columns / 8][4]
   const uint32_t* a;    // null if the left operand is in shared memory
-  Operand left, right;  // left has no columns if it is in registers
+  Operand left, right;  // `left` has no columns if the operand is in registers
   bool accumulate;
   Loc loc;
   unsigned group = 0;  // number of groups closed before this product
@@ -76,7 +76,7 @@ class Warpgroups {
     uint64_t left, right;  // descriptors
   };
   void begin_block(unsigned warps);
-  // Adds the next step of a warp. Returns the mistake in it, or an empty text.
+  // Adds the next step of a warp. Returns the mistake in this step, or an empty text.
   std::string add(unsigned warp, const Step& step);
   std::string unfinished() const;  // the mistake found at the end of the block
 
@@ -92,8 +92,8 @@ class Warpgroups {
 
 class SharedMemory;
 
-// Shared memory as tensor cores see it, through the asynchronous proxy. It shows only writes before a fence_proxy_async that a barrier
-// follows. The emulator does not know the writer, so it expects the fence from all threads of the block.
+// Shared memory as tensor cores see it, through the asynchronous proxy. The proxy shows only writes made before a fence_proxy_async that is
+// followed by a barrier. The emulator does not know which thread wrote, so it expects the fence from all threads of the block.
 class AsyncProxy {
  public:
   void begin_block();

@@ -1,7 +1,7 @@
 // Checks the arguments of a launch. A GPU cannot read the CPU's memory, so pointers must point to device memory. A kernel is a struct of
 // bytes, and every word of eight bytes is checked. A readable address of this process outside of device memory is a pointer to CPU memory.
 // Addresses that a GPU's driver reserves without memory are not readable; they look like a pair of small numbers. Builds with sanitizers or
-// with compilers that cannot clear padding (emu::launch_kernel) check nothing: in those builds too many numbers would look like pointers.
+// with compilers that cannot clear padding (emu::launch_kernel) check nothing: too many numbers would look like pointers.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,8 +24,8 @@ constexpr bool kIsChecked = true;
 #endif
 
 // Addresses are above 4 GiB and have at most 47 bits. The operating system can tell whether an address is readable: rt_sigprocmask first
-// copies eight bytes from it and fails with EFAULT if that is impossible. Else the call changes nothing and fails, since no such operation
-// exists.
+// copies eight bytes from it and fails with EFAULT if that is impossible. If the address is readable, the call fails without changes: the
+// operation does not exist.
 bool is_readable(uintptr_t address) {
   if (address >> 32 == 0 || address >> 47 != 0) return false;
   constexpr int kNoOperation = ~0;

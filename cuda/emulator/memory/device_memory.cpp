@@ -48,7 +48,7 @@ struct Heap {
   std::map<const unsigned char*, Allocation> allocations;
   int launches = 0;  // number of running launches
 
-  // The allocation that contains the range. `what` is the caller, for messages.
+  // The allocation that contains the range. `what` names the caller in messages.
   const Allocation& find(const char* what, const void* data, size_t bytes) {
     const auto address = static_cast<const unsigned char*>(data);
     auto next = allocations.upper_bound(address);

@@ -21,12 +21,12 @@ void hide_device_memory();
 
 // Released device memory that a program could still use by mistake. It is filled with NaN until it is given back to the system.
 struct Retired {
-  unsigned char *front, *data;  // front is the red zone before data; sparse memory is zero and is not searched for writes
+  unsigned char *front, *data;  // `front` is the red zone before `data`; sparse memory is zero and is not searched for writes
   bool is_sparse;
   size_t bytes, all_bytes;
 };
 Retired retire(void* device);
-size_t give_back(const Retired& memory);  // returns the first byte that was written since the release; the size if none was
+size_t give_back(const Retired& memory);  // returns the first byte that was written since the release, or the size if none was written
 
 // A write past the end of an allocation of `bytes` bytes; the pointer is null if none was found.
 struct DeviceDamage {

@@ -1,7 +1,7 @@
 // Finds races between blocks by hiding their writes: each block starts with device memory as it was before the launch. Another block's
 // write is visible only if it was an atomic, or if the writer has passed a __threadfence since. All other writes become visible when the
 // launch ends. CUDA's memory model allows hardware to do the same. It is an error if two blocks change the same byte, except in two cases:
-// both use atomics; or the first block has passed a fence since, and the second has done an atomic after others, as with a lock or a
+// both use atomics; or the first block has passed a fence since, and the second has done an atomic after other blocks, as with a lock or a
 // counter of finished blocks. A block reads the old value of a byte written by another block. Only ThreadSanitizer detects two blocks that
 // change different bytes of one word.
 #pragma once

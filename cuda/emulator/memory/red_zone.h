@@ -1,5 +1,5 @@
 // The red zones next to each object of device and shared memory. Their bytes are a NaN in every floating-point type, so a read past the end
-// spreads NaN. No ordinary number has these bytes, so a write is detected.
+// gives NaN. Ordinary numbers do not have these bytes, so a write is detected.
 #pragma once
 #include <cstddef>
 

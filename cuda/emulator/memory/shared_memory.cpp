@@ -1,5 +1,5 @@
-// One allocation contains all variables of a block. It is poisoned or filled before each block. Values of the last block would hide a
-// missing write.
+// One allocation contains all variables of a block. The allocation is poisoned or filled before each block. Values of the previous block
+// would hide a missing write.
 #include "cuda/emulator/memory/shared_memory.h"
 
 #include <cstdlib>
@@ -37,7 +37,7 @@ void SharedMemory::reserve(size_t bytes) {
 
 void SharedMemory::begin_block(size_t dynamic_bytes) {
   const size_t needed = dynamic_bytes + kMaxStaticBytes + (kRedZone + kAlign) * kMaxVariables;
-  // ThreadSanitizer only forgets the accesses of the last block if the memory is freed.
+  // ThreadSanitizer forgets the accesses of the previous block only if the memory is freed.
   if (RICCI_TSAN || reserved_ < needed) reserve(needed);
   variables_.clear();
   static_bytes_ = top_ = 0;

@@ -8,7 +8,7 @@ namespace emu {
 
 class SharedMemory {
  public:
-  // The limits on Hopper: 227 KiB for a block, at most 48 KiB of them static.
+  // The limits on Hopper: 227 KiB for a block, at most 48 KiB for its static variables.
   static constexpr size_t kMaxBytes = 227 * 1024, kMaxStaticBytes = 48 * 1024;
 
   SharedMemory() = default;
@@ -20,7 +20,7 @@ class SharedMemory {
   void* dynamic() const { return memory_; }
   bool contains(const void* p, size_t bytes) const;  // true if all bytes are in one variable
   void copy_to(std::vector<unsigned char>& bytes) const;
-  // The variable with this key, made on first use. Null if it does not fit.
+  // The variable with this key, made on first use. Null if the variable does not fit.
   void* variable(const void* key, const char* name, size_t bytes);
   // The first write into a red zone; the name is null if none was found. AddressSanitizer checks the red zones itself.
   struct Damage {

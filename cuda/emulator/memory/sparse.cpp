@@ -1,5 +1,5 @@
-// An access outside of sparse memory is a fault of the processor. The signal handler jumps back into the thread that caused the fault
-// (siglongjmp). Returning would repeat the access.
+// An access outside of sparse memory causes a processor fault. The signal handler jumps back into the thread that caused the fault
+// (siglongjmp). Returning from the handler would repeat the access.
 #include "cuda/emulator/memory/sparse.h"
 
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 namespace emu {
 namespace {
 
-constexpr size_t kPage = 4096, kGuard = size_t{32} << 30;  // an int reaches 2^31 words of 16 bytes
+constexpr size_t kPage = 4096, kGuard = size_t{32} << 30;  // an int can index 2^31 words of 16 bytes
 constexpr size_t kCopied = size_t{1} << 20;
 
 struct sigaction handler_before = {};
@@ -23,10 +23,10 @@ thread_local uintptr_t fault = 0;
 
 size_t whole_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Other faults go to the previous handler, when the access is repeated after this handler returns.
+// Restores the previous handler for other faults; it is called when the access is repeated after this handler returns.
 void on_fault(int, siginfo_t* info, void*) {
   fault = reinterpret_cast<uintptr_t>(info->si_addr);
-  if (current_block && current_block->landing()) {  // elsewhere, the thread could hold the lock of the heap
+  if (current_block && current_block->landing()) {  // outside kernels, the thread could hold the heap's lock
     const DeviceRange nearest = nearest_allocation(fault);
     if (nearest.end && fault + kGuard >= nearest.begin && fault < nearest.end + kGuard)
       siglongjmp(*static_cast<sigjmp_buf*>(current_block->landing()), 1);

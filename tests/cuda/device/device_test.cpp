@@ -143,7 +143,7 @@ TEST_CASE("trace: a Counter counts the work of ops, a timed one also times them,
     CHECK(work.flops == 2 * 2 * 3 * 4 * 5);
     CHECK(work.bytes == 2 * 8 * (3 * 4 + 5 * 4 + 3 * 5));
     CHECK((!timed || work.seconds > 0));
-    CHECK(message_of([] { const trace::Counter second; }) == "trace: a Counter exists already");
+    CHECK(message_of([] { const trace::Counter second; }) == "trace: a Counter already exists");
   }
   CHECK(trace::enabled == before);
 }

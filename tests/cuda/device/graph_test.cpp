@@ -38,7 +38,7 @@ TEST_CASE("offset heap: places never overlap, holes are joined and used again") 
   CHECK(heap.empty());
   CHECK(heap.allocate(3000) == 0);
   CHECK(heap.extent() == 3584);
-  CHECK(message_of([&] { heap.release(512); }) == "offset heap: nothing was allocated at 512");
+  CHECK(message_of([&] { heap.release(512); }) == "offset heap: nothing was allocated at offset 512");
 }
 
 TEST_CASE("offset heap: drawn sizes and lifetimes") {
@@ -132,11 +132,11 @@ TEST_CASE("graph: its memory lives as long as tensors in it, and is given back")
 
 TEST_CASE("graph: messages") {
   const Device device = Device::cuda_emulated;
-  CHECK(message_of([] { Graph{Device::cpu}; }) == "graph: the cpu has no graphs");
+  CHECK(message_of([] { Graph{Device::cpu}; }) == "graph: graphs are not available on the cpu");
   if (!available(Device::cuda)) CHECK(message_of([] { Graph{Device::cuda}; }) == std::string("device cuda: ") + why_not(Device::cuda));
   const Tensor x = drawn({10}, Dtype::f32, device, 1);
   Graph graph(device);
-  CHECK(message_of([&] { graph.launch(); }) == "graph: nothing is recorded");
+  CHECK(message_of([&] { graph.launch(); }) == "graph: nothing is recorded; call record() before launch()");
   CHECK(message_of([&] { graph.record([] {}); }) == "graph: call measure() before record()");
   graph.measure([&] { gelu(x); });
   CHECK(message_of([&] { graph.record([&] { item(x, 0); }); }) == "graph: a copy to the CPU cannot be recorded");
@@ -144,8 +144,8 @@ TEST_CASE("graph: messages") {
   CHECK(message_of([&] { graph.record([&] { synchronize(device); }); }) == "graph: waiting for the device cannot be recorded");
   CHECK(message_of([&] { graph.record([&] { Tensor({129}, Dtype::f32, device); }); }) ==
         "graph: the work needs more memory than the 512 bytes that were measured");
-  CHECK(message_of([&] { graph.launch(); }) == "graph: nothing is recorded");
+  CHECK(message_of([&] { graph.launch(); }) == "graph: nothing is recorded; call record() before launch()");
   CHECK(values_of(gelu(x)) == values_of(gelu(x)));  // nothing is being recorded
   graph.record([&] { gelu(x); });
-  CHECK(message_of([&] { graph.record([] {}); }) == "graph: it is recorded already");
+  CHECK(message_of([&] { graph.record([] {}); }) == "graph: the graph is already recorded");
 }

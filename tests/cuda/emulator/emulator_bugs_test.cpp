@@ -52,7 +52,7 @@ TEST_CASE("divergent barriers") {
       {"kernel: thread 100 of block 0: returned while others wait for it at a barrier: ",
           "threads 0-99 at __syncthreads " + at(planted::BarrierAfterReturn::kLine)});
   check_contains(launch_error({1, 64}, planted::DifferentBarriers{x.data()}),
-      {"kernel: block 0: divergent __syncthreads, the threads of the block met at different barriers: ",
+      {"kernel: block 0: divergent __syncthreads, the threads of the block wait at different barriers: ",
           "threads 1, 3, 5, 7, 9, 11, ... at __syncthreads " + at(planted::DifferentBarriers::kOdd),
           "threads 0, 2, 4, 6, 8, 10, ... at __syncthreads " + at(planted::DifferentBarriers::kEven)});
 }
@@ -74,7 +74,7 @@ TEST_CASE("warp collectives that not all lanes reach") {
                                                            "threads 0-15 at __shfl_xor_sync " + at(Bug::kShuffle) + " with mask 0xffffffff",
                                                            "threads 16-63 at __syncthreads " + at(Bug::kBarrier)});
   check_contains(launch_error({1, 32}, planted::ShuffleInUnevenLoop{x.data(), 80}),
-      {"the lanes of one mask met at different warp collectives: ", "threads 0-15 at __shfl_xor_sync", "threads 16-31 at __syncwarp"});
+      {"the lanes of one mask wait at different warp collectives: ", "threads 0-15 at __shfl_xor_sync", "threads 16-31 at __syncwarp"});
   check_contains(launch_error({1, 32}, planted::ReturnBeforeShuffle{x.data()}),
       {"kernel: thread 7 of block 0: returned while others wait for it at a warp collective: threads 0-6 at __shfl_xor_sync " +
           at(planted::ReturnBeforeShuffle::kLine)});
@@ -142,7 +142,7 @@ TEST_CASE("reads past the end are NaN, in every type") {
 TEST_CASE("waiting for something that never happens") {
   const auto flag = DeviceArray<int>::zeros(1);
   check_contains(launch_error({1, 64}, planted::SpinOnFlag{flag.data()}),
-      {"kernel: block 0: threads wait in a loop for something that no other thread does: ",
+      {"kernel: block 0: threads wait in a loop for a change that no other thread makes: ",
           "threads 0-4 in a loop with __nanosleep or atomicCAS", "threads 5-63 returned"});
   check_contains(launch_error({1, 32}, planted::SpinOnLock{flag.data()}),
       {"threads wait in a loop", "thread 0 returned", "threads 1-31 in a loop with __nanosleep or atomicCAS"});
@@ -401,7 +401,7 @@ TEST_CASE("warp-wide instructions that not all lanes reach") {
     if (lane < 8) ptx::ldmatrix<1>(r, &tile[lane]);
     else ptx::ldmatrix_trans<1>(r, &tile[lane]);
   };
-  check_error(error_in_kernel(mixed), "block 0", "the lanes of one mask met at different warp collectives: ");
+  check_error(error_in_kernel(mixed), "block 0", "the lanes of one mask wait at different warp collectives: ");
 }
 
 TEST_CASE("warp-wide instructions that lanes reach from two lines") {
@@ -410,7 +410,7 @@ TEST_CASE("warp-wide instructions that lanes reach from two lines") {
   check_error(error_of([] {
     launch({1, 32}, Multiply{}, {"caller.cu", 12});
   }),
-      "block 0", "divergent mma_bf16, the lanes of the warp met at different lines: ");
+      "block 0", "divergent mma_bf16, the lanes of the warp wait at different lines: ");
   using Load = planted::WarpInstructionFromTwoLines<true>;
   for (Order order : {Order::forward, Order::reverse, Order::random}) {
     options->order = order;

@@ -180,7 +180,7 @@ TEST_CASE("step graph: messages") {
   }) == "cuda_graph: there are 2 batches, expected 1 as before");
   CHECK(message_of([&] { step.run(wider, 1, 1e-3); }) == "cuda_graph: the batch has shape [3 7], expected [2 7] as before");
   CHECK(message_of([&] { TrainStep(trainer.model, trainer.optimizer, Device::cpu, step_options(config)); }) ==
-        "graph: the cpu has no graphs");
+        "graph: graphs are not available on the cpu");
   forward_backward(trainer.model, micro_batches);
   CHECK(message_of([&] { step.run(micro_batches, 1, 1e-3); }) ==
         "train step: " + trainer.model.parameters()[0]->path + " still has a gradient from an earlier backward pass");
