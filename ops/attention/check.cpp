@@ -32,7 +32,7 @@ Visibility Visibility::cells(int64_t cell, int64_t lo, int64_t hi, CellRule rule
 
 std::array<ColumnSlice, 3> thirds(const Arg& qkv_bcx) {
   const Shape& shape = qkv_bcx.shape();
-  if (shape.rank() != 3 || shape[2] % 3) fail("attention: {} is not q | k | v [b, c, 3 d]", {show(shape)});
+  if (shape.rank() != 3 || shape[2] % 3) fail("attention: the shape is {}, expected q | k | v [b, c, 3 d]", {show(shape)});
   const int64_t d = shape[2] / 3;
   return {ColumnSlice{qkv_bcx, 0, d}, ColumnSlice{qkv_bcx, d, d}, ColumnSlice{qkv_bcx, 2 * d, d}};
 }
@@ -51,12 +51,12 @@ void find_tensors(const char* op, const ColumnSlice* (&slices)[3], Checked& chec
     const ColumnSlice& slice = *slices[i];
     const int64_t x = slice.tensor.shape()[2], width = slice.width == 0 && slice.offset >= 0 ? x - slice.offset : slice.width;
     if (slice.offset < 0 || width < 1 || slice.offset > x - width)
-      fail("{}: {}{} does not have {} columns from {} on", {op, kNames[i], show(slice.tensor.shape()), width, slice.offset});
+      fail("{}: {}{} does not have {} columns from column {} on", {op, kNames[i], show(slice.tensor.shape()), width, slice.offset});
     layout.width[i] = width;
     if (const int64_t wanted = layout.width[0] / (i == 0 ? 1 : layout.group); width != wanted && layout.group == 1)
       fail("{}: q has {} columns, {} has {}, expected the same", {op, wanted, kNames[i], width});
     else if (width != wanted)
-      fail("{}: q has {} columns, {} has {}, expected {}: {} query heads share one of its heads",
+      fail("{}: q has {} columns, {} has {}, expected {} ({} query heads share a head of keys and values)",
           {op, layout.width[0], kNames[i], width, wanted, layout.group});
     layout.offset[i] = slice.offset;
     size_t n = 0;
@@ -81,7 +81,7 @@ void check_options(const char* op, const Visibility& sees, const AttentionOption
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});
   if (sees.cell < 1 || sees.cell > Visibility::kMaxTokens)
     fail("{}: the keys are cells of {} tokens, expected 1 .. {}", {op, sees.cell, Visibility::kMaxTokens});
-  constexpr int64_t kFar = 2 * Visibility::kEndless;  // distances are added to positions
+  constexpr int64_t kFar = 2 * Visibility::kEndless;  // bounded: distances are added to positions
   if (sees.least < -kFar || sees.least > kFar || sees.most < -kFar || sees.most > kFar)
     fail("{}: the visible keys are {} to {} tokens back, expected -{} .. {}", {op, sees.least, sees.most, kFar, kFar});
 }
@@ -98,7 +98,7 @@ Checked check(const char* op, const ColumnSlice& q, const ColumnSlice& k, const 
   const ColumnSlice* slices[3] = {&q, &k, &v};
   find_tensors(op, slices, checked);
   const int64_t d = checked.layout.width[0];
-  if (d % options.heads) fail("{}: {} columns are not a multiple of {} heads", {op, d, options.heads});
+  if (d % options.heads) fail("{}: there are {} columns, expected a multiple of the {} heads", {op, d, options.heads});
   check_lengths(op, options.lengths_b, dims['C']);
   const int64_t width = d / options.heads;
   const double scale = options.scale > 0 ? options.scale : 1 / std::sqrt(static_cast<double>(width));
@@ -116,7 +116,7 @@ QueryKeyValue Layout::slices(const std::vector<Tensor>& tensors) const {
 std::vector<Tensor> Layout::gradients(const std::vector<Tensor>& tensors) const {
   std::vector<Tensor> all;
   for (size_t n = 0; n < tensors.size(); ++n) {
-    int64_t covered = 0;  // number of columns; different slices do not overlap
+    int64_t covered = 0;  // the number of columns in slices; different slices do not overlap
     for (int i = 0; i < 3; ++i) {
       bool first = tensor[i] == static_cast<int>(n);
       for (int before = 0; before < i; ++before) first = first && !same(before, i);

@@ -1,7 +1,7 @@
 // y_bcd = scale table_vd[ids_bc] + positions_Cd[first + c]
 // dtable_vd = scale sum over (b, c) with ids_bc = v of dy_bcd,   dpositions_Cd[first + c] = sum_b dy_bcd
 // Many rows of dy can have the same id. The rows are first sorted by id, so each row of dtable is one sum in a fixed order. With atomic
-// additions the bits would depend on their order.
+// additions, the results would depend on the order of the additions.
 //   bytes   forward 4 N d for N rows of d in bf16 (8 in f32), positions come from the cache; backward 2 N d and the rows of
 //           dtable that occur, written once (all twice in f32)
 //   floor   N = 65,536, d = 768 in bf16 on an H200: 0.20 GB at 4.8 TB/s 0.04 ms forward, half of it backward
@@ -68,7 +68,7 @@ template <class T, class To = T> using SumBucket = SumRows<T, Bucket, To>;
 template <class T, class To = T> using SumBatch = SumRows<T, RegularRows, To>;
 
 // The first bad id that a kernel found: its row + 1 (0: no bad id), the id, the context length and the vocabulary size. One tensor per
-// device, for the life of the program.
+// device, kept until the program ends.
 HOST const Tensor& bad_id_of(Device device) {
   auto make = [](Device on) -> const Tensor& {
     const OutsideDryRun real;
@@ -96,7 +96,8 @@ HOST void check_positions(const Tensor& ids_bc, const Tensor& positions_Cd, int6
   if (!positions_Cd) return;
   const int64_t count = ids_bc.shape()[1], has = positions_Cd.shape()[0];
   if (first < 0 || first > has - count)
-    fail("embedding: {} positions from {} on are needed, but positions_Cd{} has {}", {count, first, show(positions_Cd.shape()), has});
+    fail("embedding: {} positions from position {} on do not fit into positions_Cd{}: it has {}",
+        {count, first, show(positions_Cd.shape()), has});
 }
 
 HOST Tensor forward(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& positions_Cd, double scale, int64_t first) {
@@ -115,7 +116,7 @@ HOST Tensor forward(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& 
 }
 
 HOST Tensor backward_table(const Tensor& dy_bcd, const Tensor& ids_bc, const Shape& table, double scale) {
-  Tensor dtable_vd = take_gradient(1);  // few rows receive a gradient; with a tied head dtable already exists
+  Tensor dtable_vd = take_gradient(1);  // few rows receive a gradient; with a tied head, dtable already exists
   const bool add = static_cast<bool>(dtable_vd);
   if (!add) dtable_vd = zeros(table, gradient_dtype(1), dy_bcd.device());
   const RowBuckets buckets = bucket_rows(ids_bc, table[0]);

@@ -49,7 +49,7 @@ template <class T> struct Pack {
 // Returns the width of a metric. Error: the number of entries is not triangular.
 HOST int64_t checked_width(const char* op, const Tensor& m_nl) {
   const int64_t entries = m_nl.shape()[1], width = packed_width(entries);
-  if (width < 0) fail("{}: {} entries per head of m_nl{} is not a triangular number", {op, entries, show(m_nl.shape())});
+  if (width < 0) fail("{}: there are {} entries per head in m_nl{}, expected a triangular number", {op, entries, show(m_nl.shape())});
   return width;
 }
 
@@ -58,7 +58,7 @@ HOST Extents check(const char* op, const Tensor& p_bcd, const Tensor& m_nl) {
   n.bind(op, "p_bcd, m_nl", {p_bcd, m_nl});
   const int64_t width = checked_width(op, m_nl);
   if (n['n'] * width != n['d'])
-    fail("{}: m_nl{} is a metric of {} heads of width {}, but p_bcd{} has {} columns",
+    fail("{}: m_nl{} is a metric of {} heads of width {}, expected heads that fill all columns of p_bcd{}: {}",
         {op, show(m_nl.shape()), n['n'], width, show(p_bcd.shape()), n['d']});
   return {n['b'], n['c'], n['n'], width};
 }

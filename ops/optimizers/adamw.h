@@ -20,14 +20,14 @@ struct Adam : AdamW {
   Adam() { decoupled = false; }
 };
 
-// Its keys in a run file. This is a template, so kernels need not include core/fields.h.
+// The keys of these options in a run file. This is a template, so kernels need not include core/fields.h.
 template <class Fields> void visit_fields(AdamW& c, const Fields& field) {
-  field("beta1", c.beta1, "decay of the mean gradient").below_one();
-  field("beta2", c.beta2, "decay of the mean squared gradient").below_one();
-  field("eps", c.eps, "added to the root of the mean squared gradient").positive();
+  field("beta1", c.beta1, "decay rate of the mean gradient").below_one();
+  field("beta2", c.beta2, "decay rate of the mean squared gradient").below_one();
+  field("eps", c.eps, "added to the square root of the mean squared gradient").positive();
 }
 
-// Returns StepNumbers::rates of a step, counted from 1. Error: the step is below 1.
+// Returns StepNumbers::rates for a step; steps are counted from 1. Error: the step is below 1.
 Rates rates_of(const AdamW& options, double learning_rate, int64_t step);
 
 // One step of AdamW (Loshchilov and Hutter 2019) in PyTorch's order of operations, with grad multiplied by now.gradient_scale:

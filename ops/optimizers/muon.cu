@@ -1,5 +1,5 @@
 // Muon (Jordan et al. 2024): the update of a matrix is its momentum u with singular values close to 1. With u = U S V^T the update is about
-// U V^T, so directions with a small gradient change as much as the others. Newton-Schulz steps compute it without a decomposition:
+// U V^T, so directions with a small gradient change as much as the others. Newton-Schulz steps compute U V^T without a decomposition:
 //   X = u / |u|_F;    ns_steps times   A = X X^T,  X = p(A) X,   p(A) = 3.4445 I - 4.7750 A + 2.0315 A^2
 // A singular value s becomes p(s^2) s. Five steps map all s in 0.003 .. 1 to 0.68 .. 1.20. For a matrix with more rows than columns,
 // A = X^T X and X = X p(A), with a smaller A. Matrices of equal shape are computed in batches.
@@ -177,7 +177,8 @@ template <class T> void update_matrices(const std::vector<OptimizerTensor>& tens
           {t.value.data<T>() + first, master, t.m.data<A>() + first, t.grad.data<A>() + first, n, t.weight_decay, t.lr_factor});
       first += n;
     }
-    if (first != t.value.size()) fail("muon: the row_blocks cover {} elements of a tensor {}", {first, show(t.value.shape())});
+    if (first != t.value.size())
+      fail("muon: the row_blocks cover {} elements, expected all elements of a tensor {}", {first, show(t.value.shape())});
   }
   for (const auto& [shape, all] : by_shape) {
     const size_t together = static_cast<size_t>(std::max<int64_t>(1, kTogether / (shape.first * shape.second)));

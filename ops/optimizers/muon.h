@@ -22,9 +22,9 @@ struct Muon {
   Moments moments() const { return adamw.moments(); }
 };
 
-// Its keys in a run file.
+// The keys of these options in a run file.
 template <class Fields> void visit_fields(Muon& c, const Fields& field) {
-  field("momentum", c.momentum, "decay of the mean gradient of a matrix").below_one();
+  field("momentum", c.momentum, "decay rate of the mean gradient of a matrix").below_one();
   field("nesterov", c.nesterov, "Nesterov's momentum");
   field("ns_steps", c.ns_steps, "Newton-Schulz steps, each of three matrix products").in(1, 99);
   field("adjust_lr", c.adjust_lr,
@@ -32,7 +32,7 @@ template <class Fields> void visit_fields(Muon& c, const Fields& field) {
   visit_fields(c.adamw, field);
 }
 
-// Returns AdamW's rates of a step.
+// Returns AdamW's rates for a step.
 inline Rates rates_of(const Muon& options, double learning_rate, int64_t step) { return rates_of(options.adamw, learning_rate, step); }
 
 // One step of Muon (Jordan et al. 2024) as torch.optim.Muon does it, for each matrix W of a tensor with row_blocks:

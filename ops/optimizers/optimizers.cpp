@@ -23,7 +23,7 @@ void check(const char* op, const OptimizerTensor& t, const std::string& name, Mo
   if (moments.m) check_part("m", t.m, sums_of(t.value.dtype()));
   if (moments.v) check_part("v", t.v, sums_of(t.value.dtype()));
   if (!t.master) return;
-  if (t.value.dtype() != Dtype::bf16) fail("{}: {} is {}, but only bf16 has master weights", {op, name, name_of(t.value.dtype())});
+  if (t.value.dtype() != Dtype::bf16) fail("{}: {} has master weights and is {}, expected bf16", {op, name, name_of(t.value.dtype())});
   check_part("master", t.master, Dtype::f32);
 }
 
@@ -41,7 +41,8 @@ void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, 
     const OptimizerTensor& t = tensors[place];
     if (!t.grad) continue;
     if (t.value.device() != device)
-      fail("{}: {} is on {}, but {} is on {}", {op, name_of_tensor(place), name_of(t.value.device()), name_of_tensor(0), name_of(device)});
+      fail("{}: {} is on {} and {} is on {}, expected one device",
+          {op, name_of_tensor(place), name_of(t.value.device()), name_of_tensor(0), name_of(device)});
     check(op, t, name_of_tensor(place), moments);
   }
 }

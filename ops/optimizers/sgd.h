@@ -14,13 +14,13 @@ struct Sgd {
   Moments moments() const { return {.m = momentum != 0}; }
 };
 
-// Its keys in a run file.
+// The keys of these options in a run file.
 template <class Fields> void visit_fields(Sgd& c, const Fields& field) {
-  field("momentum", c.momentum, "decay of the sum of gradients (0: no momentum)").below_one();
+  field("momentum", c.momentum, "decay rate of the sum of gradients (0: no momentum)").below_one();
   field("nesterov", c.nesterov, "Nesterov's momentum");
 }
 
-// Returns StepNumbers::rates of a step.
+// Returns StepNumbers::rates for a step.
 inline Rates rates_of(const Sgd&, double learning_rate, int64_t) { return {learning_rate, learning_rate, 1}; }
 
 // One step of stochastic gradient descent in PyTorch's order of operations:

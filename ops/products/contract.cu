@@ -1,8 +1,8 @@
 // contract("p,q->o", a, b):  y_o = sum over all indices not in o of a_p b_q
 //   da_p = sum of dy_o b_q,   db_q = sum of dy_o a_p          the same contraction with the letters rotated
 // gemm() computes it. A letter in both factors and the result is a batch index, a letter in one factor and the result is a row or a column,
-// and a letter in both factors only is summed. Adjacent letters of a kind become one extent of the matrix product if they are contiguous in
-// memory; a loop runs over the remaining letters. A letter in only one factor is summed first.
+// and a letter in both factors but not in the result is summed. Adjacent letters of a kind become one extent of the matrix product if they
+// are contiguous in memory; a loop runs over the remaining letters. A letter in only one factor is summed first.
 #include <algorithm>
 #include <cctype>
 #include <string>
@@ -30,7 +30,8 @@ inline bool has(const std::string& letters, char letter) { return letters.find(l
 
 HOST Formula parse(std::string_view text) {
   const size_t comma = text.find(','), arrow = text.find("->");
-  if (comma == text.npos || arrow == text.npos || comma > arrow || text.rfind(',') != comma) fail("contract: '{}' is not 'p,q->o'", {text});
+  if (comma == text.npos || arrow == text.npos || comma > arrow || text.rfind(',') != comma)
+    fail("contract: the formula is '{}', expected the form 'p,q->o'", {text});
   const Formula f{
       std::string(text.substr(0, comma)), std::string(text.substr(comma + 1, arrow - comma - 1)), std::string(text.substr(arrow + 2))};
   for (const std::string& letters : {f.a, f.b, f.y})
@@ -54,7 +55,7 @@ HOST void check_factors(const Formula& f, const Tensor& a, const Tensor& b) {
   for (size_t i = 0; i < f.a.size(); ++i) {
     const size_t j = f.b.find(f.a[i]);
     if (j == f.b.npos || a.shape()[static_cast<int>(i)] == b.shape()[static_cast<int>(j)]) continue;
-    fail("contract: index {} is {} in a{} but {} in b{} of '{}'",
+    fail("contract: the extent of index {} is {} in a{} and {} in b{} of '{}', expected equal extents",
         {f.a[i], a.shape()[static_cast<int>(i)], show(a.shape()), b.shape()[static_cast<int>(j)], show(b.shape()), f.text()});
   }
 }
@@ -114,8 +115,8 @@ HOST Index take_longest(std::vector<Index>& list) {
   return taken;
 }
 
-// Returns the product, not recorded, in dtype `result`: the dtype of the factors, or also f32 if they are bf16. Every letter is in at least
-// two of a, b and the result.
+// Returns the product, not recorded, in dtype `result`: the dtype of the factors, or f32 if the factors are bf16. Every letter is in at
+// least two of a, b and the result.
 HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype result) {
   Shape shape;
   for (char letter : f.y) shape.push_back(extent_of(letter, f, a, b));
@@ -156,7 +157,7 @@ HOST Tensor multiply(const Formula& f, const Tensor& a, const Tensor& b, Dtype r
   return convert(y, result);
 }
 
-// Sums a factor over the letters that are only in it, and removes them from the formula.
+// Sums a factor over the letters that are only in this factor, and removes them from the formula.
 HOST Tensor without_lone(const Tensor& x, std::string& letters, const std::string& other, const std::string& result) {
   Tensor t = x;
   for (size_t i = letters.size(); i-- > 0;) {

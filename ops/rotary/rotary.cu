@@ -1,7 +1,7 @@
 // For head n at position t, with h = r / 2 and a_i = (first + t) w_i:
 //   n_j = x_j s gain_j,  s = 1 / sqrt(sum_j x_j^2 / k + eps)      with gains, else n_j = x_j
 //   y_i = n_i cos a_i - n_{i+h} sin a_i,   y_{i+h} = n_{i+h} cos a_i + n_i sin a_i   for i < h,   y_j = n_j for j >= r
-// Backward: u is dy turned by -a;   with gains g_j = gain_j u_j
+// Backward: u is dy rotated by -a;   with gains g_j = gain_j u_j
 //   dx_j = s (g_j - x_j s^2 sum_j (g_j x_j) / k),   dgain_j = sum over positions and heads of u_j x_j s;   else dx = u
 //   bytes   for N numbers of q and k in bf16: forward 4 N; backward 4 N, with gains 6 N, 2 N more if it adds to dx; dgain reads dy and x
 //   floor   65,536 rows of 12 heads of queries and 12 of keys, of 64, on an H200: 0.40 GB at 4.8 TB/s 0.08 ms; backward with gains 0.13 ms
@@ -27,7 +27,7 @@ namespace rotary_kernels {
 // Row r = p (queries + keys) + n of a program is head n of position p.
 struct Layout {
   RotaryHeads heads;
-  int64_t context, columns, turned, first;  // c; columns of x; r; position of c = 0
+  int64_t context, columns, turned, first;  // c, the columns of x, r, and the position of c = 0
   HD int64_t count() const { return heads.queries + heads.keys; }
   HD int64_t in_x(int64_t r) const { return r / count() * columns + r % count() * heads.width; }
   HD int64_t in_table(int64_t r) const { return position_in_table(r / count()); }
@@ -38,7 +38,7 @@ struct Layout {
 template <class A> struct Pair { A first, second; };
 template <class A> HD Pair<A> turned(A x, A y, A cosine, A sine) { return {x * cosine - y * sine, y * cosine + x * sine}; }
 
-// Calls put(j, y_j), where y are the numbers get(j) turned by `direction` times the angles of cos_sin.
+// Calls put(j, y_j), where y are the numbers get(j) rotated by `direction` times the angles of cos_sin.
 template <class A, class Row, class Get, class Put>
 HD void turn(Row row, const A* cos_sin, int64_t columns, A direction, const Get& get, const Put& put) {
   const int64_t half = columns / 2;
@@ -103,7 +103,7 @@ template <class T> struct BackwardInput {
 };
 
 // Sums over the positions p, and at each position over the heads first_head .. first_head + count - 1. i < r / 2 is the pair of columns i
-// and i + r / 2; any other i is column i + r / 2 and did not turn.
+// and i + r / 2; any other i is column i + r / 2 and was not rotated.
 template <class T> struct BackwardGain {
   using A = Accumulator<T>;
   using Value = A;
@@ -139,19 +139,21 @@ HOST void check_heads(const Shape& x, const RotaryHeads& heads, const Tensor& q_
   if (heads.queries > x[2] / heads.width - heads.keys)
     fail("rotary: x_bcd{} does not have {} + {} heads of {} columns", {show(x), heads.queries, heads.keys, heads.width});
   if (x[0] * x[1] >> 32) fail("rotary: x_bcd{} has {} positions, expected fewer than 2^32", {show(x), x[0] * x[1]});
-  if (bool(q_gain_k) != bool(k_gain_k)) fail("rotary: {} is empty, but the other gain is not", {q_gain_k ? "k_gain_k" : "q_gain_k"});
+  if (bool(q_gain_k) != bool(k_gain_k)) fail("rotary: {} is empty, expected both gains or neither", {q_gain_k ? "k_gain_k" : "q_gain_k"});
   if (q_gain_k && q_gain_k.size() != heads.width)
-    fail("rotary: the heads have {} columns, but the gains have {}", {heads.width, q_gain_k.size()});
+    fail("rotary: the heads have {} columns and the gains {}, expected the same", {heads.width, q_gain_k.size()});
 }
 
 HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, int64_t first, bool normalises) {
-  if (!table_Cr && !normalises) fail("rotary: there are neither gains nor a table");
+  if (!table_Cr && !normalises) fail("rotary: there are neither gains nor a table, expected at least one");
   if (!table_Cr) return;
   const int64_t positions = table_Cr.shape()[0], turned = table_Cr.shape()[1], count = x.shape()[1];
   if (table_Cr.dtype() != sums_of(x.dtype()))
     fail("rotary: table_Cr is {}, expected {} for x_bcd in {}",
         {name_of(table_Cr.dtype()), name_of(sums_of(x.dtype())), name_of(x.dtype())});
-  if (turned % 2 || turned > width) fail("rotary: table_Cr{} turns {} columns of heads of {}", {show(table_Cr.shape()), turned, width});
+  if (turned % 2 || turned > width)
+    fail("rotary: table_Cr{} rotates {} columns, expected an even number, at most the {} of a head",
+        {show(table_Cr.shape()), turned, width});
   if (first < 0 || first > positions - count) fail("rotary: table_Cr has {} positions, expected {} from {} on", {positions, count, first});
   if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr))
     fail("rotary: table_Cr requires a gradient, expected a constant");
@@ -198,7 +200,7 @@ HOST double rotary_frequency(int64_t i, int64_t r, const RotaryFrequencies& f) {
   const double w = std::pow(f.theta, -2.0 * static_cast<double>(i) / static_cast<double>(r));
   if (f.scaling == RopeScaling::linear) return w / f.factor;
   if (f.scaling == RopeScaling::none) return w;
-  const double turns = static_cast<double>(f.trained_ctx) * w / (2 * std::numbers::pi);  // in the trained context
+  const double turns = static_cast<double>(f.trained_ctx) * w / (2 * std::numbers::pi);  // rotations within the trained context
   const double kept = std::clamp((turns - f.low) / (f.high - f.low), 0.0, 1.0);
   return w * ((1 - kept) / f.factor + kept);
 }

@@ -1,4 +1,4 @@
-// The loss of a cell for the bag of tokens in the next cell. Keeps the largest logit of a row and the sum of exp(l - largest): with these
+// The loss of a cell for the bag of tokens in the next cell. Keeps the largest logit of a row and the sum of exp(l - largest): with these,
 // the softmax needs one pass.
 //   nll_bj = log sum_v exp(l_bjv) - 1/s sum_w l_bj[id_w],   w: the s tokens of cell j + 1;    loss = sum_bj nll_bj / counted
 //   dl_bjv = (exp(l_bjv) / sum_v exp(l_bjv) - 1/s #{w: id_w = v}) dloss / counted;    0 for cells that are not scored
@@ -107,7 +107,7 @@ HOST Tensor bag_cross_entropy(const Arg& logits_bmv, const Arg& ids_bc, int64_t 
   const Dims n = DIMS(logits_bmv, i64(ids_bc), optional(i64(lengths_b)));
   if (size < 1) fail("bag_cross_entropy: the cell size is {}, expected 1 or more", {size});
   if (n['m'] != n['c'] / size)
-    fail("bag_cross_entropy: logits_bmv{} has {} cells, but ids_bc{} has {} of {} tokens",
+    fail("bag_cross_entropy: logits_bmv{} has {} cells, expected the same as ids_bc{}: {} of {} tokens",
         {show(logits_bmv.shape()), n['m'], show(ids_bc.shape()), n['c'] / size, size});
   check_ids(ids_bc, n['v']);
   check_lengths("bag_cross_entropy", lengths_b, n['c']);

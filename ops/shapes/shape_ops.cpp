@@ -1,4 +1,4 @@
-// reshape, slice, concatenate, permute, cast: elements only move. The backward of each op is another of these ops.
+// reshape, slice, concatenate, permute, cast: elements only move. The backward pass of each op is another of these ops.
 #include "ops/shapes/shape_ops.h"
 
 #include <numeric>
@@ -80,7 +80,7 @@ std::vector<int> checked_order(const Shape& shape, const std::vector<int>& order
   if (good) return inverse;
   std::string text;
   for (int d : order) text.append(" ").append(std::to_string(d));
-  fail("permute: the order{} does not contain each index of {} once", {text, show(shape)});
+  fail("permute: the order is{}, expected each index of {} once", {text, show(shape)});
 }
 
 Shape joined_shape(const std::vector<Arg>& parts, int index) {
@@ -94,7 +94,7 @@ Shape joined_shape(const std::vector<Arg>& parts, int index) {
       rest.set(index, shape[index]);
     }
     if (!(rest == shape) || part.dtype() != parts[0].dtype() || part.device() != parts[0].device())
-      fail("concatenate: part {} is {} {} on {}, but part 0 is {} {} on {} (joined along index {})",
+      fail("concatenate: part {} is {} {} on {}, expected to match part 0, {} {} on {}, except along index {}",
           {i, name_of(part.dtype()), show(part.shape()), name_of(part.device()), name_of(parts[0].dtype()), show(shape),
               name_of(parts[0].device()), index});
   }
@@ -114,7 +114,7 @@ Tensor slice(const Arg& x, int index, int64_t first, int64_t count) {
   DIMS(any_dtype(x));
   const int position = checked_index("slice", x.shape(), index);
   if (first < 0 || count < 0 || count > x.shape()[position] - first)
-    fail("slice: {} elements from {} on are not all in index {} of {}", {count, first, position, show(x.shape())});
+    fail("slice: {} elements from element {} on do not all exist in index {} of {}", {count, first, position, show(x.shape())});
   return record("slice", {x}, Moved{slice_of(x, position, first, count)}, keep(x.shape(), position, first),
       [](const Tensor& dy, const Shape& shape, int position, int64_t first) -> Grads {
         const Tensor dx = zeros(shape, dy.dtype(), dy.device());

@@ -76,8 +76,8 @@ HOST Problem check(const char* op, const Tensor& v_bcd, const Tensor& coef_bcx, 
   Dims n;
   n.bind(op, "v_bcd, coef_bcx", {v_bcd, coef_bcx});
   if (options.heads < 1) fail("{}: heads is {}, expected at least 1", {op, options.heads});
-  if (n['d'] % options.heads) fail("{}: {} columns of v are not a multiple of {} heads", {op, n['d'], options.heads});
-  if (n['x'] % options.heads) fail("{}: {} coefficients of a position are not a multiple of {} heads", {op, n['x'], options.heads});
+  if (n['d'] % options.heads) fail("{}: v has {} columns, expected a multiple of the {} heads", {op, n['d'], options.heads});
+  if (n['x'] % options.heads) fail("{}: a position has {} coefficients, expected a multiple of the {} heads", {op, n['x'], options.heads});
   const int64_t levels = n['x'] / options.heads;
   if (levels < 1 || levels > kMaxLevels) fail("{}: the number of levels is {}, expected 1 .. {}", {op, levels, kMaxLevels});
   if (!(options.dropout >= 0 && options.dropout < 1)) fail("{}: dropout is {}, expected 0 or more and less than 1", {op, options.dropout});

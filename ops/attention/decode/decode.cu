@@ -45,7 +45,7 @@ template <class T> struct CachedKernel {
     A m = kLowest, l = 0;
     for (int64_t j0 = first; j0 < end; j0 += kKeys) {
       const int keys = static_cast<int>(end - j0 < kKeys ? end - j0 : kKeys);
-      __syncthreads();  // q has been written, the earlier weights have been read
+      __syncthreads();  // q has been written; the earlier weights have been read
       for (int j = warp; j < kKeys; j += kWarps) {
         A sum = 0;
         for (int64_t x = lane; x < width && j < keys; x += 32) sum += q_x[x] * A(queries.k_cache[queries.slot(head, j0 + j) + x]);
@@ -81,18 +81,18 @@ HOST void check_caches(
   const int64_t heads = problem.of_key_heads().heads;
   Dims dims;
   dims.bind(op, "q_bcx, k_cache_bnsk, v_cache_bnsk", {checked.inputs[0], k_cache_bnsk, v_cache_bnsk});
-  if (problem.sees.least < 0) fail("{}: new positions cannot see later ones, expected causal attention", {op});
-  if (problem.sees.cell != 1) fail("{}: the keys are cells of {} tokens, expected tokens", {op, problem.sees.cell});
-  if (options.lengths_b) fail("{}: the new positions are the last of their sequences, expected no lengths", {op});
+  if (problem.sees.least < 0) fail("{}: attention is not causal, expected that no position sees later positions", {op});
+  if (problem.sees.cell != 1) fail("{}: the keys are cells of {} tokens, expected single tokens", {op, problem.sees.cell});
+  if (options.lengths_b) fail("{}: lengths_b is given, expected none: the new positions are the last of their sequences", {op});
   if (problem.keys != problem.queries)
     fail("{}: there are {} new queries and {} new keys, expected the same number", {op, problem.queries, problem.keys});
   if (past < 0 || past > INT64_MAX - problem.queries) fail("{}: past is {}, expected 0 .. {}", {op, past, INT64_MAX - problem.queries});
   if (dims['b'] != problem.batches || dims['n'] != heads || dims['k'] != problem.width)
     fail("{}: k_cache_bnsk is {}, expected [{} {} s {}]", {op, show(k_cache_bnsk.shape()), problem.batches, heads, problem.width});
   if (k_cache_bnsk.size() > 0 && k_cache_bnsk.raw() == v_cache_bnsk.raw() && !checked.layout.same(1, 2))
-    fail("{}: k and v share a cache, expected the same columns of the same tensor", {op});
+    fail("{}: k and v share a cache, expected k and v to be the same columns of the same tensor", {op});
   const int64_t positions = past + problem.queries, needed = problem.sees.most < positions ? problem.sees.most : positions;
-  if (dims['s'] < needed) fail("{}: the caches have {} slots, but {} positions need {}", {op, dims['s'], positions, needed});
+  if (dims['s'] < needed) fail("{}: the caches have {} slots, expected more: {} positions need {}", {op, dims['s'], positions, needed});
 }
 
 template <class T> void append(const CachedQueries<T>& queries, Device device) {
@@ -119,7 +119,7 @@ template <class T> void attend_in_steps(CachedQueries<T> queries, Device device)
   }
 }
 
-// Writes the last positions that fit to the caches. At the start of the sequences all keys are new, and `forward` has computed y.
+// Writes the last positions, up to the capacity, to the caches. At the start of sequences, all keys are new, and `forward` has computed y.
 template <class T> void append_last(CachedQueries<T> queries, Device device) {
   queries.count = queries.problem.queries < queries.capacity ? queries.problem.queries : queries.capacity;
   queries.row = queries.first = queries.problem.queries - queries.count;

@@ -364,7 +364,7 @@ TEST_CASE("optimizers: weights that are moved, converted or reshaped later are a
     return message;
   };
   CHECK(complaint(zeros({5}, Dtype::f32, Device::cuda_emulated)) ==
-        "adamw: blocks.0.fc.bias is on cuda_emulated, but blocks.0.fc.weight is on cpu");
+        "adamw: blocks.0.fc.bias is on cuda_emulated and blocks.0.fc.weight is on cpu, expected one device");
   CHECK(complaint(zeros({5}, Dtype::f64, Device::cpu)) == "adamw: m of blocks.0.fc.bias is f32 [5] on cpu, expected f64 [5] on cpu");
   CHECK(complaint(zeros({6}, Dtype::f32, Device::cpu)) == "adamw: m of blocks.0.fc.bias is f32 [5] on cpu, expected f32 [6] on cpu");
 }

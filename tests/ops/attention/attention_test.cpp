@@ -286,12 +286,12 @@ TEST_CASE("attention says what is wrong with its views") {
   CHECK(message({draw({3, 24}, 1)}, {x}, {x}) == "attention: q_bcx[3 24] does not have the indices 'bcx'");
   CHECK(message({x}, {other_batch}, {other_batch}) == "attention: index b is 2 in q_bcx[2 3 24] but 1 in k_bCy[1 3 24]");
   CHECK(message({x}, {x}, {longer}) == "attention: index C is 3 in k_bCy[2 3 24] but 5 in v_bCz[2 5 24]");
-  CHECK(message({x, 0, 8}, {x, 8, 8}, {x, 17, 8}) == "attention: v[2 3 24] does not have 8 columns from 17 on");
-  CHECK(message({x, -1, 8}, {x, 8, 8}, {x, 16, 8}) == "attention: q[2 3 24] does not have 8 columns from -1 on");
-  CHECK(message({x, 24}, {x}, {x}) == "attention: q[2 3 24] does not have 0 columns from 24 on");
-  CHECK(message({x, INT64_MIN}, {x}, {x}) == "attention: q[2 3 24] does not have 0 columns from -9223372036854775808 on");
-  CHECK(message({x, INT64_MAX, 8}, {x}, {x}) == "attention: q[2 3 24] does not have 8 columns from 9223372036854775807 on");
-  CHECK(message({x, 8, INT64_MAX}, {x}, {x}) == "attention: q[2 3 24] does not have 9223372036854775807 columns from 8 on");
+  CHECK(message({x, 0, 8}, {x, 8, 8}, {x, 17, 8}) == "attention: v[2 3 24] does not have 8 columns from column 17 on");
+  CHECK(message({x, -1, 8}, {x, 8, 8}, {x, 16, 8}) == "attention: q[2 3 24] does not have 8 columns from column -1 on");
+  CHECK(message({x, 24}, {x}, {x}) == "attention: q[2 3 24] does not have 0 columns from column 24 on");
+  CHECK(message({x, INT64_MIN}, {x}, {x}) == "attention: q[2 3 24] does not have 0 columns from column -9223372036854775808 on");
+  CHECK(message({x, INT64_MAX, 8}, {x}, {x}) == "attention: q[2 3 24] does not have 8 columns from column 9223372036854775807 on");
+  CHECK(message({x, 8, INT64_MAX}, {x}, {x}) == "attention: q[2 3 24] does not have 9223372036854775807 columns from column 8 on");
   CHECK(message({x, 0, 8}, {x, 8}, {x, 16, 8}) == "attention: q has 8 columns, k has 16, expected the same");
   CHECK(message({x, 0, 8}, {x, 4, 8}, {x, 16, 8}) ==
         "attention: the columns 0 .. 7 of q and 4 .. 11 of k overlap, expected equal or disjoint columns");
@@ -299,10 +299,10 @@ TEST_CASE("attention says what is wrong with its views") {
         "attention: the columns 4 .. 11 of k and 11 .. 18 of v overlap, expected equal or disjoint columns");
   CHECK(message({x, 0, 8}, {longer, 0, 8}, {longer, 8, 8}) == "no error");
   CHECK(message({x, 0, 8}, {convert(x, Dtype::f32), 8, 8}, {x, 16, 8}) == "attention: q_bcx is f64 on cpu, but k_bCy is f32 on cpu");
-  CHECK(message({x, 0, 8}, {x, 8, 8}, {to(x, Device::cuda_emulated), 16, 8}) ==
-        "attention: q_bcx is f64 on cpu, but v_bCz is f64 on cuda_emulated");
-  CHECK(message_of([&] { thirds(draw({2, 3, 23}, 1)); }) == "attention: [2 3 23] is not q | k | v [b, c, 3 d]");
-  CHECK(message_of([&] { thirds(draw({2, 24}, 1)); }) == "attention: [2 24] is not q | k | v [b, c, 3 d]");
+  CHECK(
+      message({x, 0, 8}, {x, 8, 8}, {to(x, Device::cuda_emulated), 16, 8}) == "attention: q_bcx is f64 on cpu, but v_bCz is f64 on cuda_emulated");
+  CHECK(message_of([&] { thirds(draw({2, 3, 23}, 1)); }) == "attention: the shape is [2 3 23], expected q | k | v [b, c, 3 d]");
+  CHECK(message_of([&] { thirds(draw({2, 24}, 1)); }) == "attention: the shape is [2 24], expected q | k | v [b, c, 3 d]");
 }
 
 TEST_CASE("attention says what is wrong with its options") {
@@ -310,7 +310,7 @@ TEST_CASE("attention says what is wrong with its options") {
   const auto with = [&](const AttentionOptions& options, const Visibility& sees = Visibility::causal()) {
     return message({x}, {x}, {x}, options, sees);
   };
-  CHECK(with({.heads = 5}) == "attention: 8 columns are not a multiple of 5 heads");
+  CHECK(with({.heads = 5}) == "attention: there are 8 columns, expected a multiple of the 5 heads");
   CHECK(with({.heads = 0}) == "attention: heads is 0, expected at least 1");
   CHECK(with({.heads = 2, .scale = -1}) == "attention: scale is -1, expected more than 0, or 0 for 1 / sqrt(k)");
   CHECK(with({.heads = 2, .scale = HUGE_VAL}) == "attention: scale is inf, expected more than 0, or 0 for 1 / sqrt(k)");
@@ -328,7 +328,7 @@ TEST_CASE("attention says what is wrong with its key heads") {
   };
   CHECK(with(3, 2) == "attention: kv_heads is 3, expected a divisor of 4 heads");
   CHECK(with(-1, 2) == "attention: kv_heads is -1, expected a divisor of 4 heads");
-  CHECK(with(2, 2) == "attention: q has 8 columns, k has 2, expected 4: 2 query heads share one of its heads");
+  CHECK(with(2, 2) == "attention: q has 8 columns, k has 2, expected 4 (2 query heads share a head of keys and values)");
   CHECK(with(2, 4) == "no error");
 }
 

@@ -105,11 +105,12 @@ TEST_CASE("metric: the bits of the scores and of the gradients do not depend on 
 TEST_CASE("metric: messages") {
   for (auto [name, f] : {std::pair<std::string, decltype(&times_metric)>{"times_metric", times_metric}, {"metric_scores", metric_scores}}) {
     const auto said = [f = f](Shape p, Shape m) { return message_of([&] { f(Tensor(p), Tensor(m), Triangle::upper); }); };
-    CHECK(said({2, 3, 12}, {4, 10}) == name + ": m_nl[4 10] is a metric of 4 heads of width 4, but p_bcd[2 3 12] has 12 columns");
-    CHECK(said({2, 3, 12}, {3, 11}) == name + ": 11 entries per head of m_nl[3 11] is not a triangular number");
+    CHECK(said({2, 3, 12}, {4, 10}) ==
+          name + ": m_nl[4 10] is a metric of 4 heads of width 4, expected heads that fill all columns of p_bcd[2 3 12]: 12");
+    CHECK(said({2, 3, 12}, {3, 11}) == name + ": there are 11 entries per head in m_nl[3 11], expected a triangular number");
   }
   const auto whole_of = [](Shape m) { return message_of([&] { whole_metric(Tensor(m), Triangle::upper); }); };
-  CHECK(whole_of({1, 4}) == "whole_metric: 4 entries per head of m_nl[1 4] is not a triangular number");
+  CHECK(whole_of({1, 4}) == "whole_metric: there are 4 entries per head in m_nl[1 4], expected a triangular number");
   CHECK(whole_of({3}) == "whole_metric: m_nl[3] does not have the indices 'nl'");
   CHECK(message_of([] {
     metric_kernels::upper_triangle(Tensor({1, 3}, Dtype::bf16), Triangle::lower, 2, Dtype::bf16);

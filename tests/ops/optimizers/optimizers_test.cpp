@@ -227,11 +227,11 @@ TEST_CASE("adamw and sgd: messages") {
   CHECK(said([](auto& other) { other.m = {}; }) == "adamw: m of tensor 1 is empty");
   CHECK(said([](auto& other) { other.v = drawn({3}, Dtype::f64, Device::cpu, 10); }) ==
         "adamw: v of tensor 1 is f64 [3] on cpu, expected f32 [3] on cpu");
-  CHECK(said([](auto& other) { other.master = other.m; }) == "adamw: tensor 1 is f32, but only bf16 has master weights");
+  CHECK(said([](auto& other) { other.master = other.m; }) == "adamw: tensor 1 has master weights and is f32, expected bf16");
   CHECK(said([](auto& other) {
     other = with_moments(3, Dtype::f32, Device::cuda_emulated, 9, 0);
     other.grad = other.value;
-  }) == "adamw: tensor 1 is on cuda_emulated, but tensor 0 is on cpu");
+  }) == "adamw: tensor 1 is on cuda_emulated and tensor 0 is on cpu, expected one device");
   AdamStep first;
   first.step = 0;
   CHECK(message_of([&] { update({t}, first); }) == "adamw: the step is 0, expected 1 or more");
@@ -242,7 +242,7 @@ TEST_CASE("adamw and sgd: messages") {
   CHECK(message_of([&] { update_parameters({t}, AdamW{}, now); }) == "adamw: the scale of the gradients is missing");
   t.m = {};
   CHECK(message_of([&] { update({t}, SgdStep{{.momentum = 0.9}}); }) == "sgd: m of tensor 0 is empty");
-  CHECK(message_of([&] { update({t}, SgdStep{{.momentum = 0, .nesterov = true}}); }) == "sgd: nesterov needs a momentum above 0");
+  CHECK(message_of([&] { update({t}, SgdStep{{.momentum = 0, .nesterov = true}}); }) == "sgd: nesterov is on, expected a momentum above 0");
 }
 
 TEST_CASE("muon: messages") {
@@ -251,9 +251,8 @@ TEST_CASE("muon: messages") {
   CHECK(said({.value = value, .grad = value, .m = like(value), .row_blocks = {4}}) == "no error");
   CHECK(said({.value = value, .grad = value, .row_blocks = {4}}) == "muon: m of tensor 0 is empty");
   CHECK(said({.value = value, .grad = value, .m = like(value), .row_blocks = {2, 1}}) ==
-        "muon: the row_blocks cover 6 elements of a tensor [4 2]");
-  CHECK(
-      said({.value = narrow, .grad = narrow, .m = like(value), .row_blocks = {4}}) == "tensor [4 2]: its elements are bf16, expected f32");
+        "muon: the row_blocks cover 6 elements, expected all elements of a tensor [4 2]");
+  CHECK(said({.value = narrow, .grad = narrow, .m = like(value), .row_blocks = {4}}) == "tensor [4 2]: its elements are bf16, expected f32");
   CHECK(said({.value = value, .grad = value, .m = like(value)}) == "adamw: v of tensor 0 is empty");
 }
 

@@ -175,16 +175,17 @@ TEST_CASE("contract and linear: sizes that are cut up, on the CPU, the same bits
 
 TEST_CASE("errors of contract name the values") {
   const auto error = [](const char* formula, Shape a, Shape b) { return message_of([&] { contract(formula, Tensor(a), Tensor(b)); }); };
-  CHECK(error("mk,kn->mn", {2, 3}, {4, 5}) == "contract: index k is 3 in a[2 3] but 4 in b[4 5] of 'mk,kn->mn'");
+  CHECK(error("mk,kn->mn", {2, 3}, {4, 5}) ==
+        "contract: the extent of index k is 3 in a[2 3] and 4 in b[4 5] of 'mk,kn->mn', expected equal extents");
   CHECK(error("mk,kn->mn", {2, 3, 1}, {3, 5}) == "contract: a[2 3 1] does not have the indices 'mk' of 'mk,kn->mn'");
   CHECK(error("mk,kn->mn", {2, 3}, {3}) == "contract: b[3] does not have the indices 'kn' of 'mk,kn->mn'");
   CHECK(error("mm,mn->n", {2, 2}, {2, 5}) == "contract: duplicate index m in 'mm' of 'mm,mn->n'");
   CHECK(error("mk,kn->mm", {2, 3}, {3, 5}) == "contract: duplicate index m in 'mm' of 'mk,kn->mm'");
   CHECK(error("mk,kn->mx", {2, 3}, {3, 5}) == "contract: index x of the result of 'mk,kn->mx' is in neither factor");
-  CHECK(error("mk,kn", {2, 3}, {3, 5}) == "contract: 'mk,kn' is not 'p,q->o'");
-  CHECK(error("mk->m", {2, 3}, {3, 5}) == "contract: 'mk->m' is not 'p,q->o'");
+  CHECK(error("mk,kn", {2, 3}, {3, 5}) == "contract: the formula is 'mk,kn', expected the form 'p,q->o'");
+  CHECK(error("mk->m", {2, 3}, {3, 5}) == "contract: the formula is 'mk->m', expected the form 'p,q->o'");
   CHECK(error("m k,kn->mn", {2, 3}, {3, 5}) == "contract: ' ' in 'm k,kn->mn' is not a letter");
-  CHECK(error("mk,kn,no->mo", {2, 3}, {3, 5}) == "contract: 'mk,kn,no->mo' is not 'p,q->o'");
+  CHECK(error("mk,kn,no->mo", {2, 3}, {3, 5}) == "contract: the formula is 'mk,kn,no->mo', expected the form 'p,q->o'");
   CHECK(message_of([&] { contract("m,m->m", Tensor({2}), Tensor({2}, Dtype::f64)); }) == "contract: a is f32 on cpu, but b is f64 on cpu");
 }
 

@@ -143,11 +143,12 @@ TEST_CASE("rotary: messages") {
   const int64_t many = int64_t{1} << 62;  // the sum of two is below 0
   CHECK(message({many, many, 4}, none, none, table) ==
         "rotary: x_bcd[2 3 12] does not have 4611686018427387904 + 4611686018427387904 heads of 4 columns");
-  CHECK(message({2, 1, 4}, gain, none, table) == "rotary: k_gain_k is empty, but the other gain is not");
-  CHECK(message({1, 1, 3}, gain, gain, none) == "rotary: the heads have 3 columns, but the gains have 4");
+  CHECK(message({2, 1, 4}, gain, none, table) == "rotary: k_gain_k is empty, expected both gains or neither");
+  CHECK(message({1, 1, 3}, gain, gain, none) == "rotary: the heads have 3 columns and the gains 4, expected the same");
   CHECK(message({1, 1, 4}, gain, Tensor({3}), none) == "rotary: index k is 4 in q_gain_k[4] but 3 in k_gain_k[3]");
-  CHECK(message({1, 1, 4}, none, none, none) == "rotary: there are neither gains nor a table");
-  CHECK(message({1, 1, 3}, none, none, table) == "rotary: table_Cr[3 4] turns 4 columns of heads of 3");
+  CHECK(message({1, 1, 4}, none, none, none) == "rotary: there are neither gains nor a table, expected at least one");
+  CHECK(
+      message({1, 1, 3}, none, none, table) == "rotary: table_Cr[3 4] rotates 4 columns, expected an even number, at most the 3 of a head");
   CHECK(message({1, 1, 4}, none, none, table, 1) == "rotary: table_Cr has 3 positions, expected 3 from 1 on");
   CHECK(message({1, 1, 4}, none, none, table, INT64_MAX) == "rotary: table_Cr has 3 positions, expected 3 from 9223372036854775807 on");
   CHECK(message({1, 1, 4}, none, none, convert(table, Dtype::f64)) == "rotary: table_Cr is f64, expected f32 for x_bcd in f32");

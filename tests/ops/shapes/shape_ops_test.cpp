@@ -94,11 +94,11 @@ TEST_CASE("slice along every index") {
       check_slices(shape, dtype, device);  // bf16: in words of 2, 16, 8 bytes
   });
   CHECK(slice(Tensor({1, 5, 2}), 1, 2, 2).shape() == Shape({1, 2, 2}));
-  CHECK(message_of([] { slice(Tensor({2, 3}), 1, 2, 2); }) == "slice: 2 elements from 2 on are not all in index 1 of [2 3]");
-  CHECK(message_of([] { slice(Tensor({2, 3}), 0, -1, 1); }) == "slice: 1 elements from -1 on are not all in index 0 of [2 3]");
+  CHECK(message_of([] { slice(Tensor({2, 3}), 1, 2, 2); }) == "slice: 2 elements from element 2 on do not all exist in index 1 of [2 3]");
+  CHECK(message_of([] { slice(Tensor({2, 3}), 0, -1, 1); }) == "slice: 1 elements from element -1 on do not all exist in index 0 of [2 3]");
   CHECK(message_of([] {
     slice(Tensor({2, 3}), 1, 1, INT64_MAX);
-  }) == "slice: 9223372036854775807 elements from 1 on are not all in index 1 of [2 3]");
+  }) == "slice: 9223372036854775807 elements from element 1 on do not all exist in index 1 of [2 3]");
   CHECK(message_of([] { slice(Tensor({2, 3}), 2, 0, 1); }) == "slice: index 2 does not exist in [2 3]");
 }
 
@@ -140,11 +140,11 @@ TEST_CASE("concatenate along every index, and its gradients") {
   const auto error = [](const std::vector<Arg>& parts) { return message_of([&] { concatenate(parts, 0); }); };
   CHECK(error({}) == "concatenate: the list of parts is empty");
   CHECK(error({Tensor({2, 3}), Tensor({2, 4})}) ==
-        "concatenate: part 1 is f32 [2 4] on cpu, but part 0 is f32 [2 3] on cpu (joined along index 0)");
+        "concatenate: part 1 is f32 [2 4] on cpu, expected to match part 0, f32 [2 3] on cpu, except along index 0");
   CHECK(error({Tensor({2, 3}), Tensor({2})}) ==
-        "concatenate: part 1 is f32 [2] on cpu, but part 0 is f32 [2 3] on cpu (joined along index 0)");
+        "concatenate: part 1 is f32 [2] on cpu, expected to match part 0, f32 [2 3] on cpu, except along index 0");
   CHECK(error({Tensor({2}), Tensor({2}, Dtype::f64)}) ==
-        "concatenate: part 1 is f64 [2] on cpu, but part 0 is f32 [2] on cpu (joined along index 0)");
+        "concatenate: part 1 is f64 [2] on cpu, expected to match part 0, f32 [2] on cpu, except along index 0");
 }
 
 TEST_CASE("permute: every order of three indices, and transposes of more than one tile") {
@@ -181,8 +181,8 @@ TEST_CASE("permute of six indices, of heads, and transpose") {
     CHECK(same_bits(transpose(q_bcnk, -1, 0), permute(q_bcnk, {3, 1, 2, 0})));
     CHECK(same_bits(permute(tensor_of({5}, {}, Dtype::f32, device), {}), tensor_of({5}, {}, Dtype::f32, device)));
   });
-  CHECK(message_of([] { permute(Tensor({2, 3}), {0, 0}); }) == "permute: the order 0 0 does not contain each index of [2 3] once");
-  CHECK(message_of([] { permute(Tensor({2, 3}), {1}); }) == "permute: the order 1 does not contain each index of [2 3] once");
+  CHECK(message_of([] { permute(Tensor({2, 3}), {0, 0}); }) == "permute: the order is 0 0, expected each index of [2 3] once");
+  CHECK(message_of([] { permute(Tensor({2, 3}), {1}); }) == "permute: the order is 1, expected each index of [2 3] once");
   CHECK(message_of([] { transpose(Tensor({2, 3}), 0, 2); }) == "transpose: index 2 does not exist in [2 3]");
 }
 

@@ -225,8 +225,8 @@ TEST_CASE("shift_and_sum: messages") {
     return message_of([&] { shift_and_sum(Tensor(v), Tensor(coef), options); });
   };
   CHECK(said({2, 3, 4}, {2, 5, 2}, {}) == "shift_and_sum: index c is 3 in v_bcd[2 3 4] but 5 in coef_bcx[2 5 2]");
-  CHECK(said({2, 3, 5}, {2, 3, 4}, {.heads = 2}) == "shift_and_sum: 5 columns of v are not a multiple of 2 heads");
-  CHECK(said({2, 3, 4}, {2, 3, 5}, {.heads = 2}) == "shift_and_sum: 5 coefficients of a position are not a multiple of 2 heads");
+  CHECK(said({2, 3, 5}, {2, 3, 4}, {.heads = 2}) == "shift_and_sum: v has 5 columns, expected a multiple of the 2 heads");
+  CHECK(said({2, 3, 4}, {2, 3, 5}, {.heads = 2}) == "shift_and_sum: a position has 5 coefficients, expected a multiple of the 2 heads");
   CHECK(said({2, 3, 4}, {2, 3, 31}, {}) == "shift_and_sum: the number of levels is 31, expected 1 .. 30");
   CHECK(said({2, 3, 4}, {2, 3, 0}, {}) == "shift_and_sum: the number of levels is 0, expected 1 .. 30");
   CHECK(said({2, 3, 4}, {2, 3, 2}, {.heads = 0}) == "shift_and_sum: heads is 0, expected at least 1");
