@@ -65,7 +65,7 @@ Tensor mask_of(const Tensor& r_bncC, const Visibility& sees) {
 
 }  // namespace
 
-// ---- The first rungs of the other ladders
+// ---- The first versions of the other ops
 
 Tensor metric_scores(const Arg& p_bcd, const Arg& M_nkK) {
   const Tensor p_bcnk = in_heads(p_bcd, M_nkK.shape()[0]);

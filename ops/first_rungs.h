@@ -1,5 +1,5 @@
-// The first rungs of the ladders: ops as their formulas, written with ops that the tape records one by one. They are slow and keep every
-// tensor that the formula names. The tests compare the fused ops with them. (The first rung of shift_and_sum is
+// The first versions (rungs) of ops: their formulas, written with ops that the tape records one by one. They are slow and keep every tensor
+// that the formulas name. The tests compare the fused ops with them. (The first version of shift_and_sum is
 // ops/shift_and_sum/definition.cpp.)
 #pragma once
 #include "autograd/arg.h"
@@ -8,7 +8,7 @@
 namespace ricci::first_rungs {
 
 // y = merge(softmax_C(q_bcn . k_bCn / sqrt(k) | visible) v): the attention of queries [b c d] to keys and values [b C d]. A head is d /
-// heads adjacent columns. Every query must see a key: the softmax of no score is NaN. Errors: as for the ops that it calls.
+// heads adjacent columns. Every query must see a key: the softmax over no scores is NaN. Errors: as for the ops that it calls.
 Tensor attention(const Arg& q_bcd, const Arg& k_bCd, const Arg& v_bCd, const Visibility& sees, int64_t heads);
 
 // y = gain (x - mean) / sqrt(variance + eps) + bias. Errors: as for the ops that it calls.
@@ -23,7 +23,7 @@ Tensor metric_scores(const Arg& p_bcd, const Arg& M_nkK);
 // c_mn = sum_k a_mk b_kn, in three loops, in f64 on the CPU. Not recorded.
 Tensor matrix_product(const Tensor& a_mk, const Tensor& b_kn);
 
-// The rung between the definition of shift_and_sum and its walks of three levels (ops/shift_and_sum/walk.h): computes one level after
+// The version between the definition of shift_and_sum and its walks of three levels (ops/shift_and_sum/walk.h): computes one level after
 // another, in place. A level runs from the last position to the first, so it uses only values of the level before. In f64 on the CPU, with
 // coefficients [b c heads R]. Not recorded.
 Tensor shift_and_sum(const Tensor& v_bcd, const Tensor& coef_bcx, int64_t heads);

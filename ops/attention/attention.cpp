@@ -1,5 +1,5 @@
 // The public op: the forward pass, the tensors that it keeps, and the choice of the implementation. z is the factor of the scores. m_tj is
-// 1 without dropout, and 0 or 1 / (1 - p) with it. Sums over j are over the keys that query t sees.
+// 1 without dropout, and 0 or 1 / (1 - p) with dropout. Sums over j are over the keys that query t sees.
 //   y_t = sum_j m_tj p_tj v_j,   p_tj = exp(z q_t . k_j - lse_t),   lse_t = log sum_j exp(z q_t . k_j)
 // The backward pass computes p again from q, k and lse, so c numbers are kept instead of c x C. The derivative of the softmax
 // (definition.cpp) contains a sum over all keys of a query. This sum equals the dot product of two known vectors, delta_t:
@@ -25,7 +25,7 @@ namespace ricci {
 namespace attention_kernels {
 namespace {
 
-// Returns the FLOPs of `products` matrix products over the pairs of a query and a key that it sees.
+// Returns the FLOPs of `products` matrix products over the visible (query, key) pairs.
 double count_flops(const Problem& problem, int products) {
   int64_t pairs = 0;
   for (int64_t t = 0; t < problem.queries; ++t) {
@@ -107,7 +107,7 @@ Tensor attention(
   problem.dropout = draw_dropout(options.dropout, problem.batches * problem.heads);
   const Outputs out = forward(problem, checked.slices());
   const std::vector<Tensor> tensors(checked.inputs.begin(), checked.inputs.end());
-  // The backward function does not use its argument lengths_b, but problem.lengths points to its memory.
+  // lengths_b is kept only for its memory: problem.lengths points to it.
   return record("attention", checked.inputs, out.y_bcd, keep(tensors, out.y_bcd, out.lse_bnc, options.lengths_b, problem, checked.layout),
       [](const Tensor& dy, const std::vector<Tensor>& tensors, const Tensor& y, const Tensor& lse, const Tensor&, const Problem& kept,
           const Layout& layout) -> Grads {

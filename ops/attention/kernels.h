@@ -1,4 +1,4 @@
-// One attention problem as its implementations see it, and their host functions. Kernels get a Problem and pointers: tensors cannot be
+// One attention problem as the implementations see it, and their host functions. Kernels get a Problem and pointers: tensors cannot be
 // passed to a GPU.
 #pragma once
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace ricci::attention_kernels {
 constexpr int kFar = 1 << 30;
 HD int bounded(int64_t n) { return static_cast<int>(between<int64_t>(-kFar, n, kFar)); }
 
-// Dropout of the weights p_tj: each stays with probability 1 - p and is then divided by 1 - p. The choice is a function of the random
-// stream and of (head, t, j), so the backward pass makes the same choice.
+// Dropout of the weights p_tj: each weight stays with probability 1 - p and is then divided by 1 - p. The choice is a function of the
+// random stream and of (head, t, j), so the backward pass makes the same choice.
 struct WeightDropout {
   PhiloxSource random{};
   uint32_t dropped_below = 0;  // 2^32 p; 0 without dropout
@@ -109,7 +109,7 @@ struct Checked {
 Checked check(const char* op, const ColumnSlice& q, const ColumnSlice& k, const ColumnSlice& v, const Visibility& sees,
     const AttentionOptions& options);
 
-WeightDropout draw_dropout(double p, int64_t heads);  // heads: number over all sequences. Uses one random stream if p is not 0
+WeightDropout draw_dropout(double p, int64_t heads);  // heads: their number over all sequences. Uses one random stream if p is not 0
 
 // Any extent can be 0.
 Outputs forward(const Problem& problem, const QueryKeyValue& inputs);
@@ -122,9 +122,9 @@ using Backward = void(
 Forward forward_cpu, blocks_forward, flash_forward, padded_forward;
 Backward backward_cpu, blocks_backward, flash_backward, padded_backward;
 
-// The implementation for a GPU. `slices` are all tensors that the forward or backward accesses.
+// The implementation for a GPU. `slices` are all tensors that the forward or backward pass accesses.
 enum class GpuPath : uint8_t {
-  flash,   // flash/: bf16 on tensor cores, for some widths of heads
+  flash,   // flash/: bf16 on tensor cores, for some head widths
   padded,  // flash/ on copies with wider heads, and for slices that do not start at a multiple of 16 bytes
   blocks   // gpu/: any width and dtype, without tensor cores. The first bf16 problem that needs it prints a line on stderr
 };

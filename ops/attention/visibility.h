@@ -24,14 +24,14 @@
 
 namespace ricci {
 
-// A window contains the cells that are completely inside, or the cells that end inside.
+// A window contains the cells that are completely inside it, or the cells that end inside it.
 enum class CellRule : uint8_t { inside, end };
 
 struct Visibility {
   static constexpr int64_t kEndless = int64_t{1} << 60, kMaxTokens = int64_t{1} << 24;  // in a cell
   int64_t cell = 1, least = 0, most = kEndless;
 
-  // Keys are tokens. A window is a number of positions up to the query; 0 means none. Error: the window is negative.
+  // Keys are tokens. A window is a number of positions up to the query; 0 means no window. Error: the window is negative.
   static Visibility causal(int64_t window = 0);
   static Visibility not_causal(int64_t window = 0);  // every key, or with a window the keys with t - j < window
   // Keys are cells. A query sees complete cells only, between lo and hi tokens back.
@@ -49,7 +49,7 @@ struct Visibility {
   HD int64_t end_query(int64_t j, int64_t queries) const { return min(cell * j + most, queries); }
 
  private:
-  // tokens / cell, rounded down, also for negative numbers. Tokens, the usual keys, skip the slow division.
+  // tokens / cell, rounded down, also for negative numbers. Keys that are tokens, the usual case, need no slow division.
   HD int64_t whole_cells(int64_t tokens) const {
     if (cell == 1) return tokens;
     return tokens >= 0 ? tokens / cell : -((cell - 1 - tokens) / cell);

@@ -1,4 +1,4 @@
-// The gradient checks of every op, in one list: the tests and ricci check run them on every device. Add a line for a new op in one of the
+// The gradient checks of every op, in one list: the tests and `ricci check` run them on every device. Add a line for a new op in one of the
 // files of this folder. A test fails if a recorded op is missing.
 #pragma once
 #include <type_traits>

@@ -1,4 +1,4 @@
-// The checks of ops that exchange information between positions. Some use more than 64 positions, attention's block size.
+// The checks of ops that exchange information between positions. Some checks use more than 64 positions, the block size of attention.
 #include "core/philox.h"
 #include "ops/attention/attention.h"
 #include "ops/checks/checks.h"
@@ -57,7 +57,7 @@ void add_packed_checks(std::vector<OpCheck>& all) {
   check("padding", 4, 7, 4, causal(0), {.heads = 2}, {7, 3, 0, 1});
   check("padding, a window, every later key", 2, 9, 2, not_causal(3), {.heads = 1}, {4, 9});
   check("padding of a block and more, dropout", 2, 67, 2, causal(0), {.heads = 1, .dropout = 0.3}, {66, 2});
-  // A query that sees a single key passes no gradient to it: only the gradient of the values is not zero.
+  // A query that sees a single key passes no gradient to this key: only the gradient of the values is not zero.
   check("a window of one cell, seen by few queries", 1, 15, 2, Visibility::cells(4, 0, 4), {.heads = 1});
   check("a different scale", 1, 5, 4, causal(0), {.heads = 2, .scale = 0.3});
 }

@@ -53,7 +53,7 @@ template <class Op, class T> struct CombineSame {
   template <class V> HD auto arrays(V visit) { return visit(a, b, y); }
 };
 
-// Combines broadcast tensors. In a stretch, at most one of the two is a single element that repeats.
+// Combines broadcast tensors. In a stretch, at most one of the two operands is a single element that repeats.
 template <class Op, class T> struct CombineStretch {
   using A = Accumulator<T>;
   const T *a, *b;

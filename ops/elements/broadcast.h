@@ -16,7 +16,7 @@ inline int64_t broadcast_stride(const Shape& shape, int d, const Shape& x) {
   for (int inner = index + 1; inner < x.rank(); ++inner) stride *= x[inner];
   return stride;
 }
-// Strides that walk all tensors of these shapes together as if they had `shape`.
+// Strides to traverse all tensors of these shapes together as if they had the shape `shape`.
 template <class... Shapes> Strided<sizeof...(Shapes)> broadcast_strides(const Shape& shape, const Shapes&... xs) {
   Strided<sizeof...(Shapes)> s;
   for (int d = 0; d < shape.rank(); ++d) s.push(shape[d], {broadcast_stride(shape, d, xs)...});

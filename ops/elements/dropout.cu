@@ -48,7 +48,7 @@ template <class T, int kCount> struct Apply {
     return apply;
   }
   HD void operator()(int64_t i) const {
-    const uint64_t number = first / kCount + static_cast<uint64_t>(i);  // a block, or a word
+    const uint64_t number = first / kCount + static_cast<uint64_t>(i);  // the number of a block, or of a word
     const Philox::Block words = kCount == 4 ? random.block(number) : Philox::Block{{random.bits(number)}};
     Neighbours all = reinterpret_cast<const Neighbours*>(x)[i];
     for (int k = 0; k < kCount; ++k) all.v[k] = T(A(all.v[k]) * (words.v[k] >= least ? scale : A(0)));

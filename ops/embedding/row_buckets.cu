@@ -157,7 +157,7 @@ HOST void sort_on_cpu(const Tensor& ids, int64_t vocabulary, const RowBuckets& b
   for (int64_t v = 0; v < vocabulary; ++v) start[v + 1] += start[v];
   for (int64_t r = 0; r < n; ++r)
     if (known(r)) rows[start[id[r]]++] = r;
-  for (int64_t v = vocabulary; v > 0; --v) start[v] = start[v - 1];  // placing has moved every start to the start of the next id
+  for (int64_t v = vocabulary; v > 0; --v) start[v] = start[v - 1];  // placing the rows has moved every start to the start of the next id
   start[0] = 0;
 }
 

@@ -9,7 +9,7 @@ struct RowBuckets {
   Tensor start_u, rows_k;  // u = vocabulary + 1
 };
 
-// Sorts by counting; on the GPU by one byte of the id at a time, without atomics, so the result is always the same. Ids outside
+// Sorts by counting; on the GPU, by one byte of the id at a time. No atomics are used, so the result is always the same. Ids outside
 // 0 .. vocabulary-1 are dropped. Errors: 2^31 or more ids, or a vocabulary size of 2^31 or more.
 RowBuckets bucket_rows(const Tensor& ids, int64_t vocabulary);
 

@@ -63,7 +63,7 @@ Tensor upper_triangle(const Tensor& m_nl, Triangle triangle, int64_t width, Dtyp
 Tensor packed_gradient(const Tensor& g_nkk, const Tensor& m_nl, Triangle triangle, Dtype dtype);
 // p_bcd M, with a full M of the dtype of p.
 Tensor times_whole(const Tensor& p_bcd, const Tensor& m_nkk);
-// G_nkK = sum over positions of a_bcnk b_bcnK, both of one dtype, in the accumulator's dtype.
+// G_nkK = sum over positions of a_bcnk b_bcnK, both of the same dtype, in the accumulator's dtype.
 Tensor summed_outer_products(const Tensor& a_bcd, const Tensor& b_bcd, int64_t heads);
 
 }  // namespace metric_kernels

@@ -12,7 +12,7 @@
 // batch for m, and G = p^T R p:
 //   dp = R p M + R^T p M,   dm_kk = G_kk,   dm_kk' = G_kk' + G_k'k
 // With b sequences of c positions, n heads of width k, elements of s bytes:
-//   bytes   s b n c^2 written, 2 s b n c k / 16 c read in tiles of 16 x 16;  FLOPs 2 b n c^2 k^2, against 2 b n c^2 k by way of p M
+//   bytes   s b n c^2 written, 2 s b n c k / 16 c read in tiles of 16 x 16;  FLOPs 2 b n c^2 k^2, against 2 b n c^2 k via p M
 #include "autograd/record.h"
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"

@@ -26,7 +26,7 @@ template <class T> struct Rule {
   A step_size = A(rates.step_size * t.lr_factor), bias_correction2_sqrt = A(rates.bias_correction2_sqrt);
 
   // The corrections are computed once per step: lr m_hat = step_size m and sqrt(v_hat) = sqrt(v) / bias_correction2_sqrt. The mean is
-  // computed as PyTorch rounds it, m + (1 - beta1) (g - m). `piece` is one weight or a pack, x are its values (f32 masters), and
+  // computed as PyTorch rounds it, m + (1 - beta1) (g - m). `piece` is one weight or a pack of weights, x are its values (f32 masters), and
   // scaled_grad its clipped gradients.
   HD auto operator()(auto piece, auto x, auto scaled_grad) const {
     const auto g = scaled_grad + l2 * x, m_before = piece.load(t.m);

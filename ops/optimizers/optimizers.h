@@ -35,7 +35,8 @@ struct StepNumbers {
 };
 
 // The Euclidean norm of all elements of all tensors together (any floating-point dtypes, one device), an f64 scalar on their device, summed
-// in f64 in a fixed order. NaN or infinite if an element is. Empty tensors are ignored. Error: the tensors are on different devices.
+// in f64 in a fixed order. The norm is NaN or infinite if an element is. Empty tensors are ignored. Error: the tensors are on different
+// devices.
 Tensor gradient_norm(const std::vector<Tensor>& tensors);
 
 // The factor of gradient clipping: clip / norm if the norm exceeds clip and clip is not 0, else 1. If norm or loss is not finite, the
@@ -50,11 +51,11 @@ struct Moments {
 
 // Errors: a grad, moment, master or step number has the wrong shape, dtype or device:
 //   adamw: grad of blocks.0.fc.bias is f32 [4] on cpu, expected f32 [3] on cpu
-// A tensor without a name is called by its index: tensor 1.
+// A tensor without a name is identified by its index, such as "tensor 1".
 void check_tensors(const char* op, const std::vector<OptimizerTensor>& tensors, const StepNumbers& now, Moments moments);
 
-// Ends an update. Marks the values that have a grad as written at the caller's line, so a tape that kept one detects the change. Adds time
-// and bytes to `row` of the trace.
+// Ends an update. Marks the values that have a grad as written at the caller's line, so a tape that kept such a value detects the change.
+// Adds time and bytes to `row` of the trace.
 void end_update(const char* row, const std::vector<OptimizerTensor>& tensors, const char* file, int line);
 
 }  // namespace ricci

@@ -1,4 +1,5 @@
-// Each output is a separate sum over its window. A running sum would read less, but its rounding errors would grow along the sequence.
+// Each output is a separate sum over its window. A running sum would read less memory, but its rounding errors would grow along the
+// sequence.
 //   y_bcd = 1/n_c sum over t in W(c) of x_btd - x_bcd,   W(c): the n_c positions around c, see MeanWindow;  0 - x if n_c = 0
 //   dx_btd = sum over the c with t in W(c) of dy_bcd / n_c - dy_btd
 // and over full sequences of n_b positions:    y_bd = 1/n_b sum_t x_btd,   dx_btd = dy_bd / n_b

@@ -49,9 +49,9 @@ struct Problem {
   bool gradients() const { return dx_rd || dw_vd || dbias_v; }
 };
 
-// Returns the number of rows of logits in memory at a time. Few long chunks of similar length are best: each reads the weights and adds to
-// their gradient. On the CPU a chunk has at most 32 Mi logits. On a GPU, where products are much faster, a chunk has 1 GiB of logits, or 2
-// GiB if the GPU has more than 40 GiB, and a multiple of 128 rows, to fill tiles.
+// Returns the number of rows of logits in memory at a time. A few long chunks of similar length are best: each chunk reads the weights and
+// adds to their gradient. On the CPU a chunk has at most 32 Mi logits. On a GPU, where products are much faster, a chunk has 1 GiB of
+// logits, or 2 GiB if the GPU has more than 40 GiB, and a multiple of 128 rows, to fill tiles.
 HOST int64_t rows_per_chunk(Device device, Dtype dtype, int64_t rows, int64_t vocabulary) {
   int64_t held = int64_t{32} << 20;  // logits
   if (device == Device::cuda) {

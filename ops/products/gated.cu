@@ -17,7 +17,7 @@ namespace gated_kernels {
 
 using namespace formulas;
 
-// Returns value and slope by F, or by its fast form if a thread block rounds the result to bf16.
+// Returns the value and the slope of F, or of its fast form if a thread block rounds the result to bf16.
 template <class F, class T, class Row, class A> HD ValueAndSlope<A> both_in(A x) {
   if constexpr (HasFast<F, T> && std::is_same_v<Row, BlockRow>) return F::Fast::both(x);
   else return both_of<F>(x);

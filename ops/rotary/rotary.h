@@ -1,5 +1,5 @@
-// Rotary positions (Su et al. 2021): the columns of a query and of a key turn by angles that grow with their position. The dot product of
-// two turned vectors depends on the difference of their angles, so a score depends only on the difference of the two positions.
+// Rotary positions (Su et al. 2021): the columns of a query and of a key are rotated by angles that grow with their position. The dot
+// product of two rotated vectors depends on the difference of their angles, so a score depends only on the difference of the two positions.
 #pragma once
 #include <array>
 
@@ -10,7 +10,7 @@ namespace ricci {
 enum class RopeScaling : uint8_t {
   none,
   linear,  // every frequency divided by the factor
-  llama3,  // only for wavelengths that are long compared with the trained context (Llama 3.1)
+  llama3,  // as linear, only for wavelengths that are long compared with the trained context (Llama 3.1)
 };
 constexpr auto choices(RopeScaling) { return std::array{"none", "linear", "llama3"}; }
 
@@ -37,13 +37,13 @@ struct RotaryHeads {
   int64_t width;          // k, the columns of each head
 };
 
-// Normalises and turns the heads of queries and keys: the first (queries + keys) width columns of x_bcd, head by head. The other columns
+// Normalises and rotates the heads of queries and keys: the first (queries + keys) width columns of x_bcd, head by head. The other columns
 // (values) are not used. Returns [b c (queries + keys) width]. If the gains are not empty, each head is first RMS-normalised
-// (ops/rows/rms_norm.h), queries with q_gain_k and keys with k_gain_k. Then the first r columns turn: columns i < r / 2 and i + r / 2 are a
-// pair, and at position `first` + c the pair turns by the angle in that row of table_Cr. The other columns do not change. An empty table
-// turns nothing. Computed in f32 (f64 for f64) and rounded once. Errors: 2^32 positions or more; neither gains nor a table, or only one
-// gain; gains or table have the wrong width; positions beyond the table; the table is not f32 (f64 for x in f64) or needs a gradient;
-// inputs differ in dtype or device.
+// (ops/rows/rms_norm.h), queries with q_gain_k and keys with k_gain_k. Then the first r columns are rotated: columns i < r / 2 and
+// i + r / 2 are a pair, and at position `first` + c the pair is rotated by the angle in that row of table_Cr. The other columns do not
+// change. An empty table rotates nothing. Computed in f32 (f64 for f64) and rounded once. Errors: 2^32 positions or more; neither gains nor
+// a table, or only one gain; gains or table have the wrong width; positions beyond the table; the table is not f32 (f64 for x in f64) or
+// needs a gradient; inputs differ in dtype or device.
 Tensor rotary(const Arg& x_bcd, const RotaryHeads& heads, const Arg& q_gain_k, const Arg& k_gain_k, const Tensor& table_Cr,
     int64_t first = 0, double eps = 1e-5);
 

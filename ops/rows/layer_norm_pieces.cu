@@ -18,7 +18,7 @@
 namespace ricci {
 namespace layer_norm_kernels {
 
-// A row in a warp: lane l owns up to kPieces packs, l, l + 32, ..., as far as the row goes. With kWarps = 2 the row is in two adjacent
+// A row in a warp: lane l owns up to kPieces packs: l, l + 32, ..., up to the end of the row. With kWarps = 2 the row is in two adjacent
 // warps, and each owns every second group of 32 packs.
 template <int kPieces, int kWarps = 1> struct WarpRow {
   int64_t row, d;

@@ -1,7 +1,7 @@
 // y = f sum_i x_i over all elements, and y_oi = f sum_m x_omi over one index; f = 1 for a sum, 1/count for a mean.
 // Backward: dx = f dy, repeated. A sum over an index reads contiguous memory: the innermost index is summed along rows, the outermost along
 // columns, and any other index as sums of rows.
-//   bytes   4 N for N numbers in f32, half in bf16; the backward writes the same number
+//   bytes   4 N for N numbers in f32, half in bf16; the backward pass writes the same number of bytes
 //   floor   N = 65,536 x 768 in bf16 on an H200: 0.10 GB at 4.8 TB/s 0.02 ms
 #include "ops/rows/reduce.h"
 
@@ -73,7 +73,7 @@ HOST Tensor sum_all(const Tensor& x, double factor) {
 // The extents outside of an index, of the index itself and inside of it.
 struct Split {
   int64_t outer = 1, middle = 1, inner = 1;
-  Shape without, with_one;  // x's shape without the index, and with 1 there
+  Shape without, with_one;  // x's shape without the index, and with an extent of 1 instead
 };
 
 HOST Split split_at(const char* op, const Shape& shape, int index) {

@@ -2,7 +2,7 @@
 //   mean:  y_bjd = 1/s sum_q x_b(js+q)d,   dx_b(js+q)d = dy_bjd / s,          q = 0 .. s-1
 //   max:   y_bjd = max_q x_b(js+q)d,       dx_b(js+q)d = dy_bjd for the first q with the largest x
 // dx is 0 after the last full cell.
-//   bytes   N (4 + 4/s) for N numbers in f32, half in bf16, each way; the backward of max reads x again
+//   bytes   N (4 + 4/s) for N numbers in f32, half in bf16, each way; the backward pass of max reads x again
 #include "ops/scales/cells.h"
 
 #include "autograd/record.h"
@@ -132,7 +132,7 @@ struct TextLengths {
   int64_t* length_b;
   int64_t context;
   HD void operator()(int64_t b) const {
-    int64_t end = context;  // end of the targets
+    int64_t end = context;  // the end of the targets
     while (end > 0 && target_bc[b * context + end - 1] < 0) --end;
     length_b[b] = end > 0 && end < context ? end + 1 : end;
   }

@@ -96,7 +96,7 @@ template <class Word> struct TransposeKernel {
   }
 };
 
-// Returns the index that is contiguous in `source` if it is not the last one (then a transposition pays), else -1.
+// Returns the index that is contiguous in `source` if it is not the last one (then a transposition is faster), else -1.
 HOST int transposed_index(const Strided<2>& s) {
   const int last = s.rank - 1;
   if (s.stride[1][last] != 1 || s.stride[0][last] == 1) return -1;

@@ -1,5 +1,5 @@
-// Tensors that are walked in step: all have the same extents, but each has its own strides. A tensor can be broadcast (stride 0 repeats an
-// element), sliced or permuted. Adjacent indices that are contiguous in all tensors are merged when they are pushed.
+// Tensors that are traversed together: all have the same extents, but each has its own strides. A tensor can be broadcast (stride 0 repeats
+// an element), sliced or permuted. Adjacent indices that are contiguous in all tensors are merged when they are pushed.
 #pragma once
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
@@ -47,8 +47,8 @@ template <class F> HD void for_vector(int64_t count, F f) {
   for (int64_t j = 0; j < count; ++j) f(j);
 }
 
-// Calls run(offsets, i, count) for the stretches of the last index in [begin, end): `count` elements from element i on. Tensor k has the
-// first at offsets[k], and the next ones every s.stride[k][s.rank - 1].
+// Calls run(offsets, i, count) for the stretches of the last index in [begin, end): `count` elements from element i on. In tensor k, the
+// first element is at offsets[k], and the next elements follow at distances of s.stride[k][s.rank - 1].
 template <int N, class Run> struct StridedLoop {
   Strided<N> s;
   Run run;
@@ -81,7 +81,7 @@ template <int N, class Run> void for_strided(const Strided<N>& s, const Run& run
   parallel_for(s.size(), kGrain, [&](int64_t begin, int64_t end) { run_vectorized(StridedLoop<N, Run>{s, run}, begin, end); });
 }
 
-// target[...] = source[...] for tensors of one dtype (any), walked by s from the given starts, in elements: s.stride[0] is for source,
+// target[...] = source[...] for tensors of one dtype (any), traversed by s from the given starts, in elements: s.stride[0] is for source,
 // s.stride[1] for target. Not recorded on a tape.
 void copy_strided(
     const char* name, const Tensor& source, int64_t source_start, const Tensor& target, int64_t target_start, const Strided<2>& s);

@@ -23,8 +23,8 @@ void sum_slices(const Problem& problem, const Tensor& partial, const Tensor& dco
 // ---- GPU. A thread block holds 32 columns of some positions in shared memory. If a sequence does not fit, the levels are divided into
 // parts. The levels from `first` on connect only positions at a distance of a multiple of step = 2^first. Such a class of positions, rows
 // 0, 1, 2, ..., is 2^first times shorter than the sequence, and within it the levels are shifts by 1, 2, 4, ... rows. A class that is still
-// too long is cut into tiles of rows. The rows of a tile depend on rows at most halo = 2^levels - 1 away: the tile also holds these rows
-// and computes them again.
+// too long is divided into tiles of rows. The rows of a tile depend on rows at most halo = 2^levels - 1 away: the tile also holds these
+// rows and computes them again.
 
 constexpr int kColumns = 32;          // in a slice
 constexpr int kLanes = kColumns / 2;  // in a half-warp: each owns two columns
@@ -47,7 +47,7 @@ struct Part {
 };
 
 // A thread block holds the rows held_first .. held_end - 1 of the class of position m, and stores the results of the rows begin .. end - 1.
-// If begin is not below end, it does nothing.
+// If begin is not below end, the block does nothing.
 struct Tile {
   int64_t m, held_first, held_end, begin, end;
 };

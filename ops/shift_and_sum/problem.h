@@ -51,7 +51,7 @@ struct Problem {
 };
 
 // The gradient of a coefficient is a sum over the columns of its head. Each slice of columns has a separate sum, and these are then added
-// in order, so the bits do not depend on threads or the order of blocks.
+// in order, so the results are bitwise identical for any number of threads and order of blocks.
 //   partial [slice, b, c, heads, used]
 HD int64_t partial_at(const Problem& problem, int64_t slice, int64_t b, int64_t position, int64_t head) {
   return (((slice * problem.batches + b) * problem.positions + position) * problem.heads + head) * problem.used;

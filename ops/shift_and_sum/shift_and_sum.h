@@ -1,7 +1,7 @@
-// The shift-and-sum of the Dispatcher (Cetoli 2021). At level r each position adds the value of the position 2^r before it, times a
+// The shift-and-sum of the Dispatcher (Cetoli 2021). At level r, each position adds the value of the position 2^r before it, times a
 // coefficient:
 //   V^{r+1}[i] = V^r[i] + c[i, r] V^r[i - 2^r]     if i >= 2^r, for r = 0 .. R - 1
-// After R levels a position depends on the 2^R - 1 positions before it: each distance is a sum of powers of two. The cost is R
+// After R levels, a position depends on the 2^R - 1 positions before it: each distance is a sum of powers of two. The cost is R
 // multiplications per number; attention needs one for each pair of positions.
 //
 // The backward pass is the same recurrence in reverse, from the last level to the first. With G^r = dL/dV^r and G^R = dL/dy,
@@ -23,9 +23,9 @@ struct ShiftAndSumOptions {
 };
 
 // Returns V^R [b c d] of the values v_bcd = V^0. A head has d / heads adjacent columns, and at each position R adjacent coefficients in
-// coef_bcx, x = heads R. With dropout each level is skipped with that probability, for all heads of the batch together. The remaining
-// levels are not rescaled, and no memory access is saved (three levels share one pass). The bits do not depend on the number of CPU
-// threads.
+// coef_bcx, x = heads R. With dropout, each level is skipped with that probability, for all heads of the batch together. The remaining
+// levels are not rescaled, and no memory access is saved (three levels share one pass). The results are bitwise identical for any number of
+// CPU threads.
 // Errors: shapes, dtypes or devices differ; `heads` does not divide the columns; the number of levels is outside 1 .. 30; the dropout is
 // outside [0, 1).
 Tensor shift_and_sum(const Arg& v_bcd, const Arg& coef_bcx, const ShiftAndSumOptions& options);

@@ -2,12 +2,12 @@
 // positions at distances that are multiples of 2^q. Within such a class of positions, rows i = 0, 1, 2, ..., they are shifts by 1, 2 and 4
 // rows:
 //   v1[i] = v0[i] + c0[i] v0[i-1],   v2[i] = v1[i] + c1[i] v1[i-2],   v3[i] = v2[i] + c2[i] v2[i-4]
-// A walk over the rows in order keeps the last values of v0, v1 and v2 in registers. It reads each row of v0 once and writes each row of v3
-// once, in place if wanted. The derivative, with g3 = dL/dv3:
+// A walk over the rows in order keeps the last values of v0, v1 and v2 in registers. The walk reads each row of v0 once and writes each row
+// of v3 once, in place if wanted. The derivative, with g3 = dL/dv3:
 //   g2[i] = g3[i] + c2[i+4] g3[i+4],   g1[i] = g2[i] + c1[i+2] g2[i+2],   g0[i] = g1[i] + c0[i+1] g1[i+1]
 //   dc2[i] = <g3[i], v2[i-4]>,   dc1[i] = <g2[i], v1[i-2]>,   dc0[i] = <g1[i], v0[i-1]>
-// This is a walk from the last row to the first. It computes v1 and v2 again. Both walks go through blocks of eight rows: row i is at slot
-// i mod 8 of a ring. A row is one or more vectors with shared coefficients.
+// This is a walk from the last row to the first, with v1 and v2 computed again. Both walks go through blocks of eight rows: row i is at
+// slot i mod 8 of a ring. A row is one or more vectors with shared coefficients.
 #pragma once
 #include "core/cpu/vectors.h"
 #include "ops/shift_and_sum/problem.h"
@@ -21,7 +21,7 @@ template <class E> struct Row {
 
   HD void move(int64_t rows) {
     data += rows * next;
-    asm("" : "+r"(data));  // without it g++ keeps a pointer for each of eight rows, most of them in memory
+    asm("" : "+r"(data));  // without it, g++ keeps a pointer for each of eight rows, most of them in memory
   }
   HD Row of_class(int64_t m, int q) const { return {data + m * next, next << q}; }
 };

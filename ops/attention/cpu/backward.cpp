@@ -3,7 +3,8 @@
 //   p_tj = exp(z q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j += sum_t p_tj dy_t,   dk_j += z sum_t ds_tj q_t,   dq_t += z sum_j ds_tj k_j
 // If query heads share a head of keys, one task processes all these query heads in order, for every block of keys, and adds their
-// gradients. Every sum is in the order of the blocks, however the work is divided, so the bits do not depend on the threads.
+// gradients. Every sum is computed in the order of the blocks, however the work is divided, so the results are bitwise identical for any
+// number of threads.
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
@@ -36,9 +37,9 @@ template <class A> struct BackwardSoftmax {
 
 // The division of one head's blocks into tasks, and the gradients that the tasks compute.
 struct Share {
-  int64_t queries, keys;  // in a task, multiples of 64; at least one of the two covers all
+  int64_t queries, keys;  // in a task: multiples of 64, and at least one of the two covers all
   bool want_q, want_kv;
-  // The number of query heads of a task: all that share its keys if it sums the gradients of keys, else one.
+  // The number of query heads of a task: all that share its keys if the task sums the gradients of keys, else one.
   int64_t heads(const Problem& problem) const { return want_kv ? problem.group : 1; }
 };
 
@@ -87,7 +88,7 @@ template <class T> class BackwardTask {
     if (tensors.one_sum_of_k_and_v()) dv_ = dk_;
   }
 
-  // Computes the gradients that share_ wants, for some queries of the heads of task `number` and some keys.
+  // Computes the gradients that share_ requests, for some queries of the heads of task `number` and some keys.
   void run(int64_t number, Interval queries, Interval keys) {
     const int64_t heads = share_.heads(problem_), head = number * heads, all_keys = problem_.keys_of(head);
     const Interval seeing = seeing_queries(queries, keys), seen = seen_keys(queries, {keys.begin, min(keys.end, all_keys)});
@@ -186,8 +187,8 @@ template <class T> class BackwardTask {
   Problem problem_;
   Share share_;
   Tensors<T> tensors_;
-  // A window can be narrower than a cell. Then a query may see none of the keys between two keys that adjacent queries see, and its weights
-  // for these keys are not computed. The sums over queries include these weights, so they must be 0.
+  // A window can be narrower than a cell. In that case, a query may see none of the keys between two keys that adjacent queries see, and
+  // its weights for these keys are not computed. The sums over queries include these weights, so they must be 0.
   bool gaps_;
   int64_t row_, transposed_, queries_;  // queries_: rows of q
   Scratch<A> packed_, sums_;
@@ -195,7 +196,7 @@ template <class T> class BackwardTask {
   A *dq_, *delta_, *dk_, *dv_, *p_, *ds_, *f_;  // dq and delta: the task's queries
 };
 
-// Returns part n of 0 .. all - 1; a part has `size` elements.
+// Returns part n of the range 0 .. all - 1, divided into parts of `size` elements.
 Interval part(int64_t n, int64_t size, int64_t all) { return {n * size, min(all, (n + 1) * size)}; }
 
 template <class T> void run_share(const Problem& problem, const Share& share, const Tensors<T>& tensors) {
@@ -223,8 +224,8 @@ void backward_cpu(
     const Tensors<T> tensors{head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
         head_rows<const T>({out.y_bcd}), head_rows<const T>({dy}), out.lse_bnc.data<Accumulator<T>>(), head_rows<T>(gradients.q),
         head_rows<T>(gradients.k), head_rows<T>(gradients.v)};
-    // A task with all keys of a head computes five products per block. With too few heads for the threads, smaller tasks run in two rounds
-    // with seven products in all: first for dk and dv, then for dq.
+    // A task with all keys of a head computes five products per block. If the heads are too few for the threads, smaller tasks run in
+    // two rounds with a total of seven products per block: first for dk and dv, then for dq.
     if (7 * heads >= 5 * rounds * threads) return run_share(problem, {all_queries, all_keys, true, true}, tensors);
     run_share(problem, {all_queries, kBlock, false, true}, tensors);
     run_share(problem, {kBlock, all_keys, true, false}, tensors);

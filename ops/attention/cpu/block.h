@@ -11,8 +11,8 @@ constexpr int64_t kBlock = 64, kColumns = 16;  // columns are computed in groups
 
 HD int64_t round_up(int64_t n, int64_t target) { return (n + target - 1) / target * target; }
 
-// Returns the number of tasks for a thread at a time if each needs this many multiplications. Work of less than a few microseconds is not
-// worth a thread.
+// Returns the number of tasks that a thread runs at a time if each task needs this many multiplications. Starting a thread for less than a
+// few microseconds of work saves no time.
 inline int64_t tasks_per_chunk(int64_t multiplications) { return max<int64_t>(1, (1 << 17) / max<int64_t>(1, multiplications)); }
 
 // The row length of packed matrices. Long rows get an extra cache line: a power of two would map all rows to a few cache sets.
@@ -65,7 +65,7 @@ struct Tile {
   }
 };
 
-// The columns of one row: computed from begin to end - 1, visible from first to last - 1. As ints they fit the lanes of a vector.
+// The columns of one row: computed from begin to end - 1, visible from first to last - 1. They are ints to fit the lanes of a vector.
 struct Columns {
   int begin, end, first, last;
   HD Columns(const Tile& tile, int64_t i) {
@@ -86,8 +86,8 @@ template <class A> void multiply(const Tile& tile, const A* a, int64_t row, cons
 template <class A> void add_over_keys(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 template <class A> void add_over_queries(const Tile& tile, const A* w_ij, const A* b, int64_t row, int64_t width, A* c);
 
-// f_ij = 0 or 1 / (1 - p), the factors of dropout for the weights of the tile; and w_ij *= f_ij. In each row both functions
-// change only the columns that columns_of() returns.
+// f_ij = 0 or 1 / (1 - p), the dropout factors of the weights of the tile; and w_ij *= f_ij. In each row, both functions change only the
+// columns that columns_of() returns.
 template <class A> void weight_factors(const Tile& tile, const Problem& problem, int64_t head, A* f_ij);
 template <class A> void multiply_weights(const Tile& tile, const A* f_ij, A* w_ij);
 

@@ -1,6 +1,6 @@
 // The forward pass on the CPU. A task owns some queries of one head, packs their keys and values block by block, and adds each block with
-// the running softmax. The blocks of a query are added in a fixed order, however queries are shared among threads, so the bits do not
-// depend on the threads.
+// the running softmax. The blocks of a query are added in a fixed order, however queries are divided among threads, so the results are
+// bitwise identical for any number of threads.
 #include "core/cpu/parallel.h"
 #include "core/memory/scratch.h"
 #include "ops/attention/cpu/running_softmax.h"
@@ -70,8 +70,8 @@ template <class T> class ForwardTask {
     add_over_keys(tile, s_, v_, row_, problem_.width, o);
   }
 
-  // Stores lse and replaces l by 1 / l. For a query that sees no key, l is 0. It gets the factor 0, so its output is 0, and an infinite
-  // lse, so p = 0 in the backward pass.
+  // Stores lse and replaces l by 1 / l. For a query that sees no key, l is 0. Such a query gets the factor 0, so its output is 0, and an
+  // infinite lse, so p = 0 in the backward pass.
   void finish(A* lse, int64_t n) const {
     for (int64_t i = 0; i < n; ++i) {
       lse[i] = l_[i] == 0 ? A(__builtin_huge_val()) : m_[i] + math::log(l_[i]);
@@ -87,8 +87,8 @@ template <class T> class ForwardTask {
   A *o_, *m_, *l_, *s_, *f_;  // s, and f for dropout, hold one block of keys
 };
 
-// Returns the number of queries of a task: all of a head if the heads suffice for the threads. Else a head has multiple tasks, and each
-// packs the keys again.
+// Returns the number of queries of a task: all queries of a head if this occupies all threads. Else, a head has multiple
+// tasks, and each task packs the keys again.
 int64_t choose_queries(const Problem& problem) {
   const int64_t blocks = (problem.queries + kBlock - 1) / kBlock, heads = problem.batches * problem.heads;
   const int64_t wanted = thread_count() == 1 ? 1 : 4 * int64_t{thread_count()};

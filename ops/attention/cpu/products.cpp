@@ -1,5 +1,5 @@
-// Products of the blocks, C_ij (+)= sum_p A_ip B_pj, and dropout of the weights. A few rows by two vectors of C stay in registers during
-// the sum over p: this saves a load and a store per product. Columns of C and terms of the sums that are not visible are skipped.
+// Products of the blocks, C_ij (+)= sum_p A_ip B_pj, and dropout of the weights. A few rows of C, two vectors wide, stay in registers
+// during the sum over p: this saves a load and a store per product. Columns of C and terms of the sums that are not visible are skipped.
 #include "core/cpu/isa.h"
 #include "core/cpu/vectors.h"
 #include "ops/attention/cpu/block.h"

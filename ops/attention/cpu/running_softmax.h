@@ -22,7 +22,7 @@ template <class A, int Bytes> struct RunningSoftmax {
   using V = Vectors<A, Bytes>;
   Tile tile;
   A *s, *m, *l, *o;
-  int64_t row, width;  // the distance between rows of o, and their length
+  int64_t row, width;  // the distance between the rows of o, and the row length
 
   HD void operator()(int64_t begin, int64_t end) const {
     A next[kBlock];

@@ -14,7 +14,7 @@ template <class T> struct CachedTask {
   CachedQueries<T> queries;
   A *q, *o, *p;  // [k], [k], one per visible key
 
-  // Query r of head h has index h count + r.
+  // Query r of head h has index h * count + r.
   HD void operator()(int64_t begin, int64_t end) const {
     for (int64_t i = begin; i < end; ++i) run(i / queries.count, i % queries.count);
   }

@@ -1,5 +1,5 @@
 // The backward pass of flash attention in bf16: computes first delta, an input of both gradient kernels, then dk and dv, then dq. No two
-// thread blocks write the same element, so no atomics are needed and every run has the same bits.
+// thread blocks write the same element, so no atomics are needed, and the results of all runs are bitwise identical.
 #include "ops/attention/flash/backward.h"
 
 #include "cuda/device/device.h"

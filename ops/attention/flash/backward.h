@@ -2,8 +2,8 @@
 // x C numbers. With the factors m of dropout (1 without dropout) and the factor z of the scores:
 //   p_tj = 2^((z q_t . k_j - lse_t) log2(e)),   ds_tj = p_tj (m_tj dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 //   dv_j = sum_t m_tj p_tj dy_t,   dk_j = z sum_t ds_tj q_t,   dq_t = z sum_j ds_tj k_j
-// The exact exponent is at most 0. For large scores the computed exponent can be above 0: lse is rounded, and at 1e8 it is off by more than
-// 10.
+// The exact exponent is at most 0. For large scores, the computed exponent can be above 0: lse is rounded, and at 1e8 it is off by more
+// than 10.
 #pragma once
 #include "cuda/math.h"
 #include "ops/attention/flash/mask.h"

@@ -12,9 +12,9 @@ namespace ricci::attention_kernels {
 // The most shared memory that a thread block needs. Width 128 needs more than the 99 KiB of GPUs of compute capability 8.6, 8.9 and 12.0.
 constexpr int flash_shared_bytes(int64_t width) { return static_cast<int>(1024 * width) + 1024; }
 
-// True if the kernels support the problem: it has one of the widths, positions fit into 32 bits, and shared memory suffices.
+// True if the kernels support the problem: its head width is 32, 64, 96 or 128, positions fit into 32 bits, and shared memory suffices.
 bool flash_takes(const Problem& problem, Device device);
-// True if flash_takes is and the slices are bf16 with every row at a multiple of 16 bytes, the unit of loads and stores.
+// True if flash_takes is true and the slices are bf16, with every row at a multiple of 16 bytes, the unit of loads and stores.
 bool flash_fits(const Problem& problem, const std::vector<ColumnSlice>& slices);
 // True if flash supports the problem with padded heads. The added zeros change no score and no output.
 bool padding_fits(const Problem& problem, Device device);

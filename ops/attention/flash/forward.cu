@@ -1,6 +1,6 @@
-// The forward pass in bf16 on tensor cores (Dao 2023, FlashAttention-2). A thread block has 128 queries of one head, 32 to a warp, and goes
-// over the keys they see, 64 or 32 at a time. For each query the block keeps a number m near its largest score so far (see Softmax::weigh),
-// and its sums l and o so far. With z = log2(e) times the factor of the scores (the hardware has exp2 and no exp),
+// The forward pass in bf16 on tensor cores (Dao 2023, FlashAttention-2). A thread block has 128 queries of one head, 32 per warp, and loops
+// over the keys they see, 64 or 32 at a time. For each query, the block keeps a number m near the largest score so far (see
+// Softmax::weigh), and the sums l and o so far. With z = log2(e) times the factor of the scores (the hardware has exp2 and no exp),
 //   s = q k^T,   o and l are multiplied by 2^((m - m') z) when m becomes m',   p = 2^((s - m) z),   l = l + sum_j p,   o = o + p v
 // and at the end y = o / l, lse = m z / log2(e) + log l. Scores and weights never leave the registers. The next keys and values are copied
 // while the current ones are used. Only tiles that an edge of the mask crosses need the mask. Keys that are also the values, as with a
@@ -18,7 +18,7 @@ namespace flash {
 
 template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel {
   static constexpr int kQueries = 128, kKeys = 64;
-  static constexpr int kTiles = dropping && kWidth > 96 ? 1 : 2, kThreads = kQueries / (16 * kTiles) * 32;  // as the registers allow
+  static constexpr int kTiles = dropping && kWidth > 96 ? 1 : 2, kThreads = kQueries / (16 * kTiles) * 32;  // limited by registers
   static constexpr int kPart = kWidth <= 64 && !dropping ? 64 : 32, kPartTiles = kPart / 8;                 // keys at a time
   static constexpr int kStage = keys_are_values ? kKeys : 2 * kKeys;  // rows of a stage: keys, then values
   static constexpr int kBytes = (kQueries + 2 * kStage) * Tile<kWidth>::kRowBytes;
@@ -53,7 +53,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct ForwardKernel 
     UNROLL(1)
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
       ptx::cp_async_wait_all();
-      __syncthreads();  // this stage has arrived, the other one has been read
+      __syncthreads();  // this stage has arrived; the other stage has been read
       if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
       UNROLL(1)
       for (int part = 0; part < kKeys; part += kPart) add_keys(visible, warp_queries, place.head, t, j0, part, stage, state);

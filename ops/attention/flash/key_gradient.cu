@@ -1,8 +1,8 @@
-// Computes dk and dv in bf16 on tensor cores (formulas in backward.h): a thread block has 128 keys of one head, 32 or 16 to a warp, and
-// goes over the queries that see them, 32 at a time. If query heads share the keys, it processes one head after the other. Scores are
-// transposed (keys are rows), so they and their gradients have the layout of a left operand and never leave the registers. Keys that are
-// also the values, as with a metric, are copied once and have one gradient, in half of the registers: sum_t (m_tj p_tj dy_t + z ds_tj q_t).
-// GPUs with wgmma use wgmma/backward.cu for widths 64 and 128 and keys of one query head.
+// Computes dk and dv in bf16 on tensor cores (formulas in backward.h): a thread block has 128 keys of one head, 32 or 16 per warp, and
+// loops over the queries that see them, 32 at a time. If query heads share the keys, the block processes these heads one after another.
+// Scores are transposed (keys are rows), so they and their gradients have the layout of a left operand and never leave the registers. Keys
+// that are also the values, as with a metric, are copied once and have one gradient, in half of the registers:
+// sum_t (m_tj p_tj dy_t + z ds_tj q_t). GPUs with wgmma use wgmma/backward.cu for widths 64 and 128, unless query heads share keys.
 //
 // With N = b n c queries of width k, and N keys:
 //   bytes   12 N k read and written (q, k, v, dy, dk, dv, once) + 8 N of lse and delta; queries and dy read again from L2, c / 128 times
@@ -16,7 +16,7 @@ namespace flash {
 
 template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKernel {
   static constexpr int kKeys = 128, kQueries = 64, kPart = 32, kPartTiles = kPart / 8;
-  static constexpr int kTiles = kWidth <= (dropping ? 32 : 64) ? 2 : 1, kThreads = kKeys / (16 * kTiles) * 32;  // as the registers allow
+  static constexpr int kTiles = kWidth <= (dropping ? 32 : 64) ? 2 : 1, kThreads = kKeys / (16 * kTiles) * 32;  // limited by registers
   static constexpr int kOwn = keys_are_values ? kKeys : 2 * kKeys, kGradients = keys_are_values ? 1 : 2;
   static constexpr int kSums = (kOwn + 4 * kQueries) * Tile<kWidth>::kRowBytes, kBytes = kSums + 4 * kQueries * 4;
   static_assert(keys_are_values || kBytes == flash_shared_bytes(kWidth));
@@ -65,7 +65,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     UNROLL(1)
     for (int t0 = first, stage = 0; t0 < end; stage ^= 1) {
       ptx::cp_async_wait_all();
-      __syncthreads();  // this stage has arrived, the other one has been read
+      __syncthreads();  // this stage has arrived; the other stage has been read
       const bool is_last = t0 + kQueries >= end, ends = is_last && own.head + 1 == end_head;
       const int next = is_last ? first : t0 + kQueries;
       if (is_last && !ends) from = Sources(tensors, own.head + 1);
@@ -78,7 +78,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     store(own, row);
   }
 
-  // Starts to load queries. Queries after the last become zeros: p = 1 is multiplied by dy = 0, and ds = 0.
+  // Starts to load queries. Rows after the last query become zeros: p = 1 is multiplied by dy = 0, and ds = 0.
   __device__ void begin_queries(const Sources& from, int t0, int stage) const {
     const int rows = tensors.bounds.queries - t0, i = static_cast<int>(threadIdx.x) % kQueries;
     begin_rows<kQueries, kThreads>(queries(stage), tensors.q, from.q_chunk, t0, tensors.bounds.queries);
@@ -103,7 +103,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct KeyGradientKer
     add_weighted<kTiles, kWidth>(own.gradients[0], ds, queries(stage), part);
   }
 
-  // Stores the gradients, zeros for padding.
+  // Stores the gradients, with zeros for padding.
   __device__ void store(WarpState& own, int row) const {
     if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.score_scale), keys(), row, own);
     store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own);

@@ -1,5 +1,5 @@
-// For the flash attention kernels: the visible weights of each tile (most tiles are fully visible or not at all), the weights that dropout
-// keeps, and the work order of thread blocks.
+// For the flash attention kernels: the visible weights of each tile (most tiles are fully visible or fully hidden), the weights that
+// dropout keeps, and the work order of thread blocks.
 #pragma once
 #include "ops/attention/flash/tile.h"
 #include "ops/attention/kernels.h"
@@ -8,7 +8,7 @@ namespace ricci::attention_kernels::flash {
 
 constexpr float kLog2E = 1.44269504088896340736f;
 
-// The visibility and the extents in 32 bits. As a kernel argument they are read from constant memory and need no registers.
+// The visibility and the extents in 32 bits. As a kernel argument, they are read from constant memory and need no registers.
 struct Bounds {
   int cell, least, most, queries, keys;
   explicit Bounds(const Problem& problem)
@@ -35,7 +35,7 @@ struct Visible {
     return min_distance(t0, j0, j1) >= bounds.most || max_distance(t1, j0) < bounds.least || j0 >= keys || t0 >= bounds.queries;
   }
   // All keys that the queries t0 .. t1 - 1 see are in first_key .. end_key - 1; all queries that see the keys j0 .. j1 - 1 are in
-  // first_query .. end_query - 1. For one query, or one key, these are exactly the visible ones.
+  // first_query .. end_query - 1. For a single query or key, these intervals are exact.
   __device__ int first_key(int t0) const { return max(0, whole_cells(t0 - bounds.most) + 1); }
   __device__ int end_key(int t1) const { return min(whole_cells(min(t1, bounds.queries) - 1 - bounds.least) + 1, keys); }
   __device__ int first_query(int j0) const { return max(0, bounds.cell * j0 + bounds.least); }
@@ -76,8 +76,8 @@ __device__ inline void hide_keys(const Visible& visible, int t0, int j0, float (
     }
 }
 
-// The weights that dropout keeps. One block of the random generator contains the numbers of four adjacent keys of a query. Of 16 x 8
-// weights, each lane samples four, and the lanes exchange the results. Bit e of a result is 1 if element c[e] of the lane stays.
+// The weights that dropout keeps. One block of the random generator contains the numbers of four adjacent keys of a query. Each lane
+// samples four of 16 x 8 weights, and the lanes exchange the results. Bit e of a result is 1 if element c[e] of the lane stays.
 struct Kept {
   Philox random;
   uint32_t dropped_below;
@@ -121,10 +121,10 @@ struct Kept {
   }
 };
 
-// The head that a thread block works on, and its block of rows, one of `blocks`. `read` is the number of positions of the other side that a
-// block goes over, two rows of bf16 each. Heads are processed in groups, and the keys and values of a group fit into L2. In a group the
-// blocks of all heads take turns, from the first or the last block on: under a causal mask the last blocks of queries and the first blocks
-// of keys have the most work.
+// The head and the block of rows (one of `blocks`) that a thread block works on. `read` is the number of positions on the other side (keys
+// or queries) that a block loops over, with two rows of bf16 each. Heads are processed in groups, and the keys and values of a group fit
+// into L2. In a group, the blocks of all heads alternate, starting with the first or the last block: under a causal mask, the last blocks
+// of queries and the first blocks of keys have the most work.
 struct Place {
   int head, block;
   __device__ Place(const Problem& problem, int64_t read, int blocks, bool last_first) {
@@ -140,8 +140,8 @@ struct Place {
 
 template <int kRows> HD int blocks_of(int64_t positions) { return static_cast<int>((positions + kRows - 1) / kRows); }
 
-// The start of the head that a query head uses, in chunks of 16 bytes, and the address of its row t. A kernel keeps the chunk, an int with
-// half the registers of a pointer. flash_fits ensures that ints can count the chunks.
+// The start of the head that a query head uses, in chunks of 16 bytes, and the address of its row t. A kernel keeps the index of the chunk:
+// an int needs half the registers of a pointer. flash_fits ensures that the index fits into an int.
 constexpr int kChunk = 8;  // elements
 template <class T> __device__ inline int chunk_of(const HeadRows<T>& rows, const Problem& problem, int head) {
   const int heads = static_cast<int>(problem.heads), n = head % heads, shared = rows.group == 1 ? n : n / static_cast<int>(rows.group);

@@ -1,4 +1,4 @@
-// Computes dq in bf16 on tensor cores (formulas in backward.h): a thread block has 128 queries of one head, 32 or 16 to a warp, and goes
+// Computes dq in bf16 on tensor cores (formulas in backward.h): a thread block has 128 queries of one head, 32 or 16 per warp, and loops
 // over the keys they see, 32 at a time. In this separate kernel, each sum belongs to one thread block and needs no atomics. Scores and
 // their gradients never leave the registers. Keys that are also the values are copied once. GPUs with wgmma use wgmma/backward.cu for
 // widths 64 and 128.
@@ -15,7 +15,7 @@ namespace flash {
 
 template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientKernel {
   static constexpr int kQueries = 128, kKeys = 64, kPart = 32, kPartTiles = kPart / 8;
-  static constexpr int kTiles = kWidth <= (dropping ? 32 : 96) ? 2 : 1, kThreads = kQueries / (16 * kTiles) * 32;  // as the registers allow
+  static constexpr int kTiles = kWidth <= (dropping ? 32 : 96) ? 2 : 1, kThreads = kQueries / (16 * kTiles) * 32;  // limited by registers
   static constexpr int kStage = keys_are_values ? kKeys : 2 * kKeys;  // rows of a stage: keys, then values
   static constexpr int kBytes = (2 * kQueries + 2 * kStage) * Tile<kWidth>::kRowBytes;
   using LeftRows = ChosenRows<kWidth <= 64 || kTiles == 1, kTiles, kWidth>;
@@ -54,7 +54,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct QueryGradientK
     UNROLL(1)
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
       ptx::cp_async_wait_all();
-      __syncthreads();  // this stage has arrived, the other one has been read
+      __syncthreads();  // this stage has arrived; the other stage has been read
       if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
       UNROLL(1)
       for (int part = 0; part < kKeys; part += kPart) add_keys(visible, own, j0, part, stage, dq);

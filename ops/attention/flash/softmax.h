@@ -6,7 +6,7 @@
 
 namespace ricci::attention_kernels::flash {
 
-// A warp's state after the keys so far, for kTiles x 16 queries and 8 kPartTiles keys at a time.
+// A warp's state after the keys processed so far, for kTiles x 16 queries and 8 kPartTiles keys at a time.
 template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
   static constexpr float kLowest = -__builtin_huge_valf(), kSlack = 8;
   using Scores = float[kTiles][kPartTiles][4];
@@ -27,7 +27,8 @@ template <int kTiles, int kPartTiles, int kWidth> struct Softmax {
   }
 
   // Replaces scores by p and updates the state; `z` is as in forward.cu. The result does not depend on m as long as p stays within range.
-  // Moving m to the maximum multiplies all of o, so m moves only if p would exceed 2^kSlack. This is rare after the first keys.
+  // Setting m to the maximum requires multiplying all of o, so m changes only if p would exceed 2^kSlack. This is rare after the first
+  // keys.
   __device__ void weigh(Scores& s, float z) {
     float largest[kTiles][2];
     bool far = false;

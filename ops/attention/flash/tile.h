@@ -13,16 +13,16 @@ __device__ inline int warp() { return static_cast<int>(threadIdx.x) / 32; }
 __device__ inline int lane_row() { return lane() / 4; }         // g
 __device__ inline int lane_column() { return lane() % 4 * 2; }  // 2 q
 
-// Rows of kWidth elements, in chunks of 16 bytes. ldmatrix reads one chunk of each of 8 adjacent rows, and these must be in different
-// banks. So an exclusive or with the row index permutes the chunks of a row.
+// Rows of kWidth elements, in chunks of 16 bytes. ldmatrix reads one chunk of each of 8 adjacent rows, and these chunks must be in
+// different banks. So the chunks of a row are permuted by an exclusive or with the row index.
 template <int kWidth> struct Tile {
   static_assert(kWidth % 32 == 0);
   static constexpr int kChunks = kWidth / 8, kRowBytes = kWidth * 2, kSwapped = kWidth % 64 == 0 ? 8 : 4;
   bf16* data;
 
   __device__ static int offset(int row, int chunk) { return row * kWidth + (chunk ^ (row / (8 / kSwapped) % kSwapped)) * 8; }
-  // The offset of chunk n + chunks, given the offset of chunk n (0 or 1); `chunks` is even. Most of the result is constant: this saves
-  // registers.
+  // The offset of chunk n + chunks for n = 0 or 1, given the offset of chunk n; `chunks` is even. Most of the result is constant: this
+  // saves registers.
   __device__ static int moved(int offset, int chunks) { return (offset ^ chunks % kSwapped * 8) + chunks / kSwapped * kSwapped * 8; }
   __device__ bf16* at(int row, int chunk) const { return data + offset(row, chunk); }
   __device__ Tile after(int rows) const { return {data + rows * kWidth}; }  // `rows` is a multiple of 8
@@ -112,7 +112,7 @@ __device__ inline void add_scores(float (&c)[kTiles][kColumnTiles][4], const Row
 }
 
 // o_rx += sum_s w_rs b_sx for the rows s of b from `row` on, one for each column of w. The weights are rounded to bf16. They need no
-// shuffle: of a result, a lane holds exactly the elements that it needs of a left operand.
+// shuffle: a lane holds exactly the elements of the result that it needs as its part of a left operand.
 template <int kTiles, int kWidth, int kWeightTiles>
 __device__ inline void add_weighted(
     float (&o)[kTiles][kWidth / 8][4], const float (&w)[kTiles][kWeightTiles][4], const Tile<kWidth>& b, int row) {
@@ -168,7 +168,7 @@ __device__ inline void store_rows(const float (&o)[kTiles][kWidth / 8][4], Facto
   }
 }
 
-// Return the larger and the smaller of two numbers; of a number and a NaN, the number.
+// Return the larger and the smaller of two numbers; if one is a NaN, the other number.
 HD float larger(float a, float b) { return __builtin_fmaxf(a, b); }
 HD float smaller(float a, float b) { return __builtin_fminf(a, b); }
 

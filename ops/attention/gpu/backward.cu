@@ -1,8 +1,8 @@
 // The backward pass on GPUs, computed from the kept log-sum-exp. With q already multiplied by the factor z of the scores:
 //   p_tj = exp(q_t . k_j - lse_t),   ds_tj = p_tj (dy_t . v_j - delta_t),   delta_t = dy_t . y_t
 // A thread block of the first kernel has 64 keys and sums dv_j = sum_t p_tj dy_t and dk_j = sum_t ds_tj q_t, over the query heads that
-// share these keys, in order. A thread block of the second has 64 queries and sums dq_t = z sum_j ds_tj k_j. A single kernel would need
-// atomics, and the bits would differ from run to run. With N = b n c queries of width k, N keys, elements of s bytes:
+// share these keys, in order. A thread block of the second kernel has 64 queries and sums dq_t = z sum_j ds_tj k_j. A single kernel would
+// need atomics, and its results would differ from run to run. With N = b n c queries of width k, N keys, elements of s bytes:
 //   bytes   8 s N k read and written, and the other side of each block read again from L2, c / 64 times
 //   FLOPs   14 N c k, half of it when causal: both kernels compute the scores and their gradients
 #include "cuda/launch.h"
@@ -46,7 +46,7 @@ template <class T> struct BackwardTensors {
   __device__ A delta_of(int64_t head, int64_t t) const { return t < problem.queries ? delta[head * problem.queries + t] : A(0); }
 };
 
-// A thread block's head, its first row and its first column of the output.
+// A thread block's head, its first row and its first output column.
 struct Part {
   int64_t head, row, column;
   __device__ Part(int64_t blocks_of_rows, int64_t column_groups, int width, bool last_first) {
@@ -162,7 +162,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
     }
   }
 
-  // Stores the gradients, zeros for padding.
+  // Stores the gradients, with zeros for padding.
   __device__ void store_gradients(
       int64_t head, int64_t j0, int64_t x0, A (&dk)[kThreadRows][kWidth / 16], const A (&dv)[kThreadRows][kWidth / 16]) const {
     const Problem& problem = tensors.problem;
@@ -197,7 +197,7 @@ HOST void blocks_backward(
     const BackwardTensors<T> tensors{problem, head_rows<const T>(inputs.q), head_rows<const T>(inputs.k), head_rows<const T>(inputs.v),
         head_rows<const T>({dy}), out.lse_bnc.data<A>(), delta_bnc.data<A>(), head_rows<T>(gradients.q), head_rows<T>(gradients.k),
         head_rows<T>(gradients.v)};
-    // f64 has no registers for more columns.
+    // With f64, more columns would exceed the registers.
     if (problem.width <= 32 || dtype_of<T> == Dtype::f64) return launch_backward<T, 32>(tensors, dy.device());
     if constexpr (dtype_of<T> != Dtype::f64) launch_backward<T, 64>(tensors, dy.device());
   });

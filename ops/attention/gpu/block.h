@@ -1,4 +1,4 @@
-// The work of a thread block on one block of 64 rows by 64 columns: 128 threads, 16 to a row; thread (ty, tx) has the rows ty + 8 i and the
+// The work of a thread block on one block of 64 rows by 64 columns: 128 threads, 16 per row; thread (ty, tx) has the rows ty + 8 i and the
 // columns tx + 16 j. Matrices pass through shared memory in parts of 32 columns, to support wide heads.
 #pragma once
 #include "core/tensor.h"
@@ -41,10 +41,10 @@ __device__ inline void stage(A* target, const T* source, int64_t source_row, int
   }
 }
 
-// The rows of one head from some position on, up to the last.
+// The rows of one head from a given position to the last.
 template <class T> struct Matrix {
   const T* data;
-  int64_t row, rows;      // the distance between rows, and their number
+  int64_t row, rows;      // the distance between rows, and the number of rows
   Accumulator<T> factor;  // multiplies every element
   __device__ Matrix columns_from(int64_t x) const { return {data + x, row, rows, factor}; }
 };
@@ -96,7 +96,7 @@ __device__ inline void scores(
 // The kWidth output columns of a kernel. A thread has kWidth / 16 of them, in runs of adjacent columns.
 template <int kWidth> struct OutputColumns {
   static constexpr int kOfThread = kWidth / 16, kRun = kOfThread < 4 ? kOfThread : 4;
-  static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // for a staged part
+  static constexpr int kPitch = kWidth + 4, kRows = kWidth > kGpuBlock ? kGpuBlock / 2 : kGpuBlock;  // rows in shared memory
   __device__ static int column(int c) { return c / kRun * 16 * kRun + static_cast<int>(threadIdx.x) % 16 * kRun + c % kRun; }
 };
 
@@ -106,7 +106,7 @@ __device__ inline void add_weighted(const Matrix<T>& b, int64_t columns, const S
   using Output = OutputColumns<kWidth>;
   static_assert(Output::kRows * Output::kPitch <= SharedBlocks<A>::kPieces);
   for (int first = 0; first < kGpuBlock; first += Output::kRows) {
-    __syncthreads();  // the weights have been written, the previous parts have been read
+    __syncthreads();  // the weights have been written; the previous parts have been read
     stage<Output::kRows, kWidth, Output::kPitch>(shared.a, b.data + first * b.row, b.row, b.rows - first, columns, b.factor);
     __syncthreads();
     UNROLL(1)

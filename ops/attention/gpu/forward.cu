@@ -103,7 +103,7 @@ template <class T, int kWidth> void launch_forward(const Problem& problem, const
 HOST void blocks_forward(const Problem& problem, const QueryKeyValue& inputs, const Outputs& out) {
   with_dtype(out.y_bcd, [&]<class T>(T) {
     if (problem.width <= 32) return launch_forward<T, 32>(problem, inputs, out);
-    if constexpr (dtype_of<T> != Dtype::f64) {  // f64 has no registers for more columns
+    if constexpr (dtype_of<T> != Dtype::f64) {  // with f64, more columns would exceed the registers
       if (problem.width > 64) return launch_forward<T, 128>(problem, inputs, out);
     }
     launch_forward<T, 64>(problem, inputs, out);

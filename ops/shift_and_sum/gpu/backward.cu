@@ -1,4 +1,4 @@
-// The backward pass on GPUs, computed from V^0, c and dy. In shared memory a thread block walks forward again and keeps the values before
+// The backward pass on GPUs, computed from V^0, c and dy. In shared memory, a thread block walks forward again and keeps the values before
 // every walk but the first, as factors of the gradients of the coefficients. Then it walks backward over them with the gradient (walk.h),
 // and reads V^0 once more for the last of these walks, from the L2 cache. The sums over its columns, the terms of dc, go to `partial`
 // (problem.h), and shift_and_sum.cu adds the sums of a head. For each part, with N = b c d elements of s bytes, R levels, and head widths

@@ -33,7 +33,7 @@ template <class T> struct BlockWalk {
   // them before any walk stores.
   template <int q, class Begin, class Walk> __device__ void each(const Begin& begin, const Walk& walk) const {
     constexpr int classes = 1 << q;
-    const int half = static_cast<int>(threadIdx.x) / kLanes, halves = static_cast<int>(blockDim.x) / kLanes;  // halves is a power of two
+    const int half = static_cast<int>(threadIdx.x) / kLanes, halves = static_cast<int>(blockDim.x) / kLanes;  // `halves` is a power of two
     const int per_class = classes < halves ? halves >> q : 1, longest = rows_of_class<q>(0);
     int of_stretch = (longest + per_class * kWalkRows - 1) / (per_class * kWalkRows);  // blocks of eight rows
     // The two halves must not be a multiple of 32 rows apart: their coefficients would be in the same bank of shared memory.
@@ -41,7 +41,7 @@ template <class T> struct BlockWalk {
     const int stretch = of_stretch * kWalkRows, first = (half >> q) * stretch;
     for (int before = 0; before < classes; before += halves) {
       const int m = before + half % classes, own = min(stretch, rows_of_class<q>(m) - first);
-      const int blocks = __shfl_sync(~0u, (own + kWalkRows - 1) / kWalkRows, 0);  // the second half-warp has no more
+      const int blocks = __shfl_sync(~0u, (own + kWalkRows - 1) / kWalkRows, 0);  // the second half-warp does not have more
       if (blocks > 0) begin(m, first, blocks);
       if (per_class > 1) __syncthreads();
       if (blocks > 0) walk(m, first, blocks);
@@ -76,7 +76,7 @@ __device__ inline void walk_forward(const BlockWalk<T>& block, const Accumulator
 template <class T, int q> struct CoefficientGradient {
   using A = Accumulator<T>;
   A* dc;            // row 0 of the block at base 0
-  int64_t row;      // from a row of the class to the next
+  int64_t row;      // the distance from a row of the class to the next
   int from, count;  // the row's index at base 0, relative to the first stored row; the number of stored rows, 0 in a lane that stores none
   int levels;
   uint32_t active;

@@ -15,7 +15,7 @@ struct Memory {
   bool fits(int64_t rows_of_class, int levels) const {
     return rows_of_class <= rows(levels) && levels <= kWalkLevels * (backward ? kBackwardWalks : kForwardWalks);
   }
-  // A half-warp walks over about 16 rows. It also reads the rows before its stretch, so fewer rows would not pay.
+  // A half-warp walks over about 16 rows. It also reads the rows before its stretch, so fewer rows would be slower.
   int warps(int64_t held) const {
     const int64_t most = size == 4 ? kMaxWarps<float> : kMaxWarps<double>;
     int warps = 1;

@@ -45,7 +45,7 @@ template <class A> struct alignas(2 * sizeof(A)) Pair {
 template <class A> __device__ inline A dot(const Pair<A>& g, const Pair<A>& v) { return g.x * v.x + g.y * v.y; }
 
 // The rows that a block of eight depends on. inside: all of them exist. edge: each is checked. single: the class has exactly eight rows,
-// and base is 0. after_single: the block before that block in a backward walk, and base is 8.
+// and base is 0. after_single: the block that a backward walk processes before that block, and base is 8.
 enum class Around { inside, edge, single, after_single };
 // True if a class can have row base + offset.
 template <Around kAround, int offset> HD constexpr bool can_have() {

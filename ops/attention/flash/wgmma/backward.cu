@@ -1,9 +1,10 @@
 // Computes dk and dv in bf16 with the warpgroup products of compute capability 9.0, for head widths 64 and 128. Tensor cores reach their
-// peak only with these: the forward and backward passes are 1.39 times as fast as with mma.sync (width 128, H200, 2026-11-26:
+// peak only with these products: the forward and backward passes are 1.39 times as fast as with mma.sync (width 128, H200, 2026-11-26:
 // tests/bench/README.md). The formulas are in backward.h. key_gradient.cu lists the bytes and is used for all other widths and GPUs. A
-// thread block has 64 keys of one head for each warpgroup, and goes over the queries that see them, 64 at a time. Scores are transposed.
+// thread block has 64 keys of one head for each warpgroup, and loops over the queries that see them, 64 at a time. Scores are transposed.
 // The tensor cores read keys, values, queries and dy from shared memory; p and ds have the layout of a left operand and never leave the
-// registers. While one warpgroup works on its scores, the tensor cores work for another; p is computed while they compute v . dy.
+// registers. While one warpgroup works on its scores, the tensor cores work for another; p is computed while the tensor cores compute
+// v . dy.
 //
 //   cycles  per 64 keys and 64 queries of width k: 2 k / 16 products of 64 x 64 x 16 and 8 of 64 x k x 16 take 8 k cycles of an SM's
 //           tensor cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle
@@ -17,7 +18,7 @@ namespace attention_kernels {
 namespace flash {
 
 template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGradientKernel {
-  static constexpr int kWarpgroups = kWidth == 64 && !dropping ? 3 : 2, kThreads = 128 * kWarpgroups;  // as the registers allow
+  static constexpr int kWarpgroups = kWidth == 64 && !dropping ? 3 : 2, kThreads = 128 * kWarpgroups;  // limited by registers
   static constexpr int kOfWarpgroup = 64, kKeys = kOfWarpgroup * kWarpgroups, kQueries = 64;
   static constexpr int kLoading = 256;  // threads that load queries and dy
   using Keys = Panels<kKeys, kWidth>;
@@ -71,7 +72,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
     store(own, row);
   }
 
-  // Starts to load queries. Queries after the last become zeros: p = 1 is multiplied by dy = 0, and ds = 0.
+  // Starts to load queries. Rows after the last query become zeros: p = 1 is multiplied by dy = 0, and ds = 0.
   __device__ void begin_queries(const Sources& from, int t0, int stage) const {
     if (threadIdx.x < kLoading) {
       queries(stage).template begin<kLoading>(tensors.q, from.q_chunk, t0, tensors.bounds.queries);
@@ -117,7 +118,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupKeyGr
     ptx::wgmma_wait<0>(own.gradients);
   }
 
-  // Stores the gradients, zeros for padding.
+  // Stores the gradients, with zeros for padding.
   __device__ void store(const WarpState& own, int row) const {
     if constexpr (!keys_are_values) store(own.gradients[0], tensors.dk, static_cast<float>(tensors.problem.score_scale), keys(), row, own);
     store(own.gradients[kGradients - 1], tensors.dv, 1, values(), row, own);
@@ -135,8 +136,8 @@ HOST void wgmma_key_gradient(const BackwardTensors& tensors, Device device) {
 }
 
 // Computes dq with the warpgroup products; called by query_gradient.cu. A thread block has 128 queries of one head, 64 for each of two
-// warpgroups, and goes over the keys they see, 64 at a time. The tensor cores read queries, dy, keys and values from shared memory; ds is a
-// left operand in registers. p is computed while they compute dy . v.
+// warpgroups, and loops over the keys they see, 64 at a time. The tensor cores read queries, dy, keys and values from shared memory; ds is
+// a left operand in registers. p is computed while the tensor cores compute dy . v.
 //
 //   cycles  per 64 queries and 64 keys of width k: 2 k / 16 products of 64 x 64 x 16 and 4 of 64 x k x 16 take 6 k cycles of an SM's
 //           tensor cores at their peak; 4096 exponentials take 256 cycles, at 16 a cycle

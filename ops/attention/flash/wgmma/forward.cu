@@ -2,7 +2,7 @@
 // queries, keys and values directly from shared memory. This saves the instructions and registers of ldmatrix: the forward and backward
 // passes are 1.22 times as fast as with mma.sync (width 64, causal, H200, 2026-11-26: tests/bench/README.md). ../forward.cu lists the
 // formulas and the bytes, and is used for all other widths and GPUs. A thread block has 128 queries of one head, 64 for each of two
-// warpgroups, and goes over the keys they see, 64 at a time. Weights are left operands in registers. While one warpgroup computes its
+// warpgroups, and loops over the keys they see, 64 at a time. Weights are left operands in registers. While one warpgroup computes its
 // softmax, the tensor cores work for another.
 //
 // Queries in registers would save shared memory traffic, but ptxas of CUDA 13.0 compiles that wrongly: it reuses the registers of a left
@@ -51,7 +51,7 @@ template <int kWidth, bool dropping, bool keys_are_values> struct WarpgroupForwa
     for (int j0 = first, stage = 0; j0 < end; j0 += kKeys, stage ^= 1) {
       ptx::cp_async_wait_all();
       ptx::fence_proxy_async();
-      __syncthreads();  // this stage has arrived, the other one has been read
+      __syncthreads();  // this stage has arrived; the other stage has been read
       if (j0 + kKeys < end) begin_keys(k_chunk, v_chunk, j0 + kKeys, visible.keys, stage ^ 1);
       add_keys(visible, place.head, t, j0, stage, state);
     }

@@ -1,5 +1,5 @@
 // Shared by the kernels on warpgroup products: tiles that tensor cores read directly from shared memory, and the products of a warpgroup. A
-// warpgroup has 64 rows of the left operand and of the result. Each of its warps holds 16 of them as in tile.h.
+// warpgroup has 64 rows of the left operand and of the result. Each of its warps holds 16 of these rows, with the layout of tile.h.
 #pragma once
 #include "ops/attention/flash/mask.h"
 
@@ -45,7 +45,7 @@ template <class A, class B> __device__ inline void begin_scores(float (&c)[8][4]
 }
 
 // The bits of a warp's 16 x 64 weights that dropout keeps, four for each tile of 8 columns. They are sampled while the products of the
-// scores run: later all registers are in use.
+// scores run: later, all registers are in use.
 struct KeptBits {
   unsigned bits = 0;
   __device__ unsigned operator()(int, int x) const { return bits >> 4 * x; }
@@ -61,8 +61,8 @@ struct KeptBits {
   }
 };
 
-// Rounds a result of 64 columns to bf16 for use as a left operand. Of the result, a lane holds exactly the elements that it needs of the
-// operand.
+// Rounds a result of 64 columns to bf16 for use as a left operand. A lane holds exactly the elements of the result that it needs as its
+// part of the operand.
 __device__ inline void pack_left(uint32_t (&w)[4][4], const float (&c)[8][4]) {
   UNROLL(16)
   for (int n = 0; n < 16; ++n) w[n / 4][n % 4] = ptx::pack_bf16(c[n / 2][n % 2 * 2], c[n / 2][n % 2 * 2 + 1]);
