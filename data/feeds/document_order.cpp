@@ -19,8 +19,8 @@ struct Waiting {
   }
 };
 
-// Removes the longest document that fits into `left` tokens (on a tie, the earliest). If none fits and `cuts` is true, cuts a part from the
-// shortest.
+// Removes and returns the longest document that fits into `left` tokens (on a tie, the earliest). If none fits and `cuts` is true, cuts off
+// and returns a part of the shortest.
 TokenSpan best_fit(std::set<Waiting>& waiting, int64_t left, bool cuts) {
   if (const auto longer = waiting.lower_bound({{0, left + 1}, -1}); longer != waiting.begin())
     return waiting.extract(waiting.lower_bound({{0, std::prev(longer)->tokens.size()}, -1})).value().tokens;

@@ -10,13 +10,13 @@ EvaluationBatches EvaluationBatches::windows(const Tokens& tokens, int64_t batch
   check_text("evaluation windows", tokens, batch, context);
   if (stride < 1 || stride > context) fail("evaluation windows: stride {} is not between 1 and the context {}", {stride, context});
   if (from < 0 || from >= context)
-    fail("evaluation windows: from is position {} of a context of {}, expected 0 to {}", {from, context, context - 1});
+    fail("evaluation windows: from is {} with a context of {}, expected 0 to {}", {from, context, context - 1});
   const int64_t after_first = tokens.size() - 1 - context;  // targets after the first window
   return {tokens, 1 + (after_first + stride - 1) / stride, batch, context, stride, from};
 }
 
 EvaluationBatches EvaluationBatches::documents(const Tokens& tokens, int64_t batch, int64_t context) {
-  if (batch < 1 || context < 1) fail("batches of documents: batch is {} and context is {}, both must be 1 or more", {batch, context});
+  if (batch < 1 || context < 1) fail("batches of documents: batch is {} and context is {}; both must be 1 or more", {batch, context});
   if (!tokens.has_mask()) check_labelled(tokens);
   return {tokens, tokens.documents(), batch, context};
 }

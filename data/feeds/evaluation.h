@@ -1,5 +1,5 @@
 // Evaluation batches read a text or its documents once, in order. Training also selects its documents with keep_masked(), so the training
-// loss and the evaluation loss average over the same documents.
+// loss and the evaluation loss are averages over documents selected in the same way.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,9 +12,10 @@ namespace ricci {
 
 class EvaluationBatches {
  public:
-  // Windows of `context` tokens, each `stride` tokens after the previous one. In the first window all targets are scored, in the others the
-  // last `stride`, so every token but the first is scored once. Positions before `from` in a window are not scored. Errors: the text is
-  // shorter than context + 1, batch or context is below 1, stride is outside 1 ... context, from is outside 0 ... context - 1.
+  // Windows of `context` tokens, each `stride` tokens after the previous one. In the first window, all targets are scored; in the others,
+  // only the last `stride`. So every token but the first is scored once. Positions before `from` in a window are not scored.
+  // Errors: the text is shorter than context + 1 tokens, batch or context is below 1, stride is outside 1 ... context, from is outside
+  // 0 ... context - 1.
   static EvaluationBatches windows(const Tokens& tokens, int64_t batch, int64_t context, int64_t stride, int64_t from = 0);
   // Reads every document once. Tokens with a mask must come from keep_masked() for this context. Documents with labels are cut at the
   // context. Errors: the tokens have neither a mask nor labels; batch or context is below 1.
@@ -22,7 +23,7 @@ class EvaluationBatches {
 
   int64_t rows() const { return rows_; }  // windows or documents
   int64_t batches() const { return (rows_ + batch_ - 1) / batch_; }
-  int64_t batch() const { return batch_; }  // rows of every batch but the last
+  int64_t batch() const { return batch_; }  // rows per batch; the last batch can be smaller
   int64_t context() const { return context_; }
   int64_t stride() const { return stride_; }  // 0 for documents
   bool has_answers() const { return stride_ == 0 && tokens_.has_mask(); }
@@ -44,8 +45,8 @@ struct MaskedCounts {
   void operator+=(const MaskedCounts& other);
 };
 
-// Keeps the documents with a mask that have a scored target in this context, and cuts each to at most context + 1 tokens. Tokens without
-// a mask are not changed. Errors: no document is left; context is below 1.
+// Keeps the documents with a mask that have a scored target within this context, and cuts each to at most context + 1 tokens. A corpus
+// without a mask is not changed. Errors: no document is left; context is below 1.
 std::pair<Tokens, MaskedCounts> keep_masked(const Tokens& tokens, int64_t context);
 
 // Errors: the corpus has no tokens or no labels.

@@ -24,7 +24,7 @@ void Feed::skip() {
 
 Row RandomCrops::next_row() {
   const Philox random{seed_, hash_bytes("random crops")};
-  const auto starts = static_cast<uint64_t>(tokens_.size() - context_);  // a row has context + 1 tokens: the last one is only a target
+  const auto starts = static_cast<uint64_t>(tokens_.size() - context_);  // a row has context + 1 tokens; the last is only a target
   const auto step = static_cast<uint64_t>(number_ / per_step_), row = static_cast<uint64_t>(number_ % per_step_);
   const auto first = static_cast<int64_t>(index_below(starts, random, step << 32 | row));
   ++number_;
@@ -65,7 +65,7 @@ Tensor filled(const Shape& shape, int64_t value) {
 
 Batch read_batch(std::span<const Row> rows, int64_t width) {
   const bool is_labelled = rows[0].label >= 0;
-  for (const Row& row : rows) width = std::max(width, size_of(row) - !is_labelled);  // without a label the last token is only a target
+  for (const Row& row : rows) width = std::max(width, size_of(row) - !is_labelled);  // without a label, the last token is only a target
   const int64_t count = std::ssize(rows);
   Batch batch{filled({count, width}, 0), filled(is_labelled ? Shape{count} : Shape{count, width}, kNoTarget)};
   if (is_labelled) batch.lengths_b = Tensor({count}, Dtype::i64);
@@ -94,7 +94,7 @@ Batch read_batch(std::span<const Row> rows, int64_t width) {
 }
 
 void check_text(const char* what, const Tokens& tokens, int64_t batch, int64_t context) {
-  if (batch < 1 || context < 1) fail("{}: batch is {} and context is {}, both must be 1 or more", {what, batch, context});
+  if (batch < 1 || context < 1) fail("{}: batch is {} and context is {}; both must be 1 or more", {what, batch, context});
   if (tokens.size() <= context)
     fail("{}: {} has {} tokens, but a context of {} needs {}",
         {what, tokens.name(), tokens.size(), context, std::to_string(static_cast<uint64_t>(context) + 1)});
@@ -106,7 +106,7 @@ ColumnBatches::ColumnBatches(Tokens tokens, int64_t batch, int64_t context, int6
   check_text("column batches", tokens_, batch, context);
   length_ = (tokens_.size() - 1) / columns_;
   if (length_ < context)
-    fail("column batches: {} has {} tokens, {} in each of {} columns, but the context is {}",
+    fail("column batches: {} has {} tokens, {} in each of {} columns, fewer than the context of {}",
         {tokens_.name(), tokens_.size(), length_, columns_, context});
 }
 

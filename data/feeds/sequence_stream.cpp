@@ -50,13 +50,13 @@ void SequenceStream::fill(Corpus& corpus) const {
   if (options_.rows == RowKind::packed) {
     const std::array place{block.epoch, block.shard, block.document, block.token};
     number = xxh64(bytes_of(place), 0);
-    // Packs the documents of 64 buffers together. Only the last rows have fewer documents to choose from.
+    // Packs the documents of 64 buffers together. Only the last rows are filled from fewer documents.
     const int64_t choice = options_.shuffle_buffer, most = std::clamp<int64_t>(tokens.documents(), 1, 64 * choice);
     for (auto& row : pack_documents(documents, {options_.context + 1, choice, most, !tokens.has_mask()}))
       buffer.push_back({&tokens, std::move(row)});
     if (taken >= std::ssize(buffer)) fail("{}: row {} is outside its {} packed rows", {tokens.name(), taken, buffer.size()});
   } else {
-    // The buffer of a short corpus holds at most one epoch.
+    // The buffer of a short corpus contains at most one epoch.
     const int64_t rows = options_.rows == RowKind::cut ? tokens.size() / options_.context : tokens.documents();
     const int64_t size = std::clamp<int64_t>(rows, 1, options_.shuffle_buffer);
     number = static_cast<uint64_t>(taken / size);
@@ -65,7 +65,7 @@ void SequenceStream::fill(Corpus& corpus) const {
   order = Permutation(buffer.size(), hash_bytes("shuffle buffer", seed + number));
 }
 
-// Samples a corpus by its share and returns its next row.
+// Samples a corpus by weight and returns its next row.
 Row SequenceStream::next_row() {
   const double draw = Philox{options_.seed, hash_bytes("mixture")}.uniform_f64(static_cast<uint64_t>(number_++));
   const auto number = std::upper_bound(shares_.begin(), shares_.end() - 1, draw) - shares_.begin();

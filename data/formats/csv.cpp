@@ -13,7 +13,7 @@ std::string take_field(std::string_view& rest, const std::string& place, size_t 
   std::string field;
   if (!rest.starts_with('"')) {
     field = rest.substr(0, rest.find(','));
-    if (field.find('"') != field.npos) fail("{}: column {} contains a quote, but does not begin with one", {place, column});
+    if (field.find('"') != field.npos) fail("{}: column {} contains a quote, so it must begin with one", {place, column});
     rest.remove_prefix(field.size());
     return field;
   }
@@ -39,7 +39,7 @@ std::vector<std::string> split_record(const Line& line) {
 Record read_fields(const Line& line, const DocumentOptions& options) {
   const std::vector<std::string> fields = split_record(line);
   const std::span<const std::string> names = line.header;
-  if (fields.size() != names.size()) fail("{}: has {} columns, but the header has {}", {line.place, fields.size(), names.size()});
+  if (fields.size() != names.size()) fail("{}: has {} columns, expected {} as in the header", {line.place, fields.size(), names.size()});
   const auto field = [&](const std::string& name) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end())

@@ -28,7 +28,7 @@ DocumentReader::DocumentReader(const Documents& documents, CompletePrefix comple
     : documents_(documents),
       complete_prefix_(std::move(complete_prefix)),
       from_(from),
-      stream_(documents.files, documents.cut > 0 ? 0 : from.input),  // a cut is counted in characters of all files
+      stream_(documents.files, documents.cut > 0 ? 0 : from.input),  // a cut is a character index over all files
       format_(traits_of(documents.options.format)),
       separator_(find_separator(documents.options)) {
   check(documents.options);
@@ -52,7 +52,7 @@ bool DocumentReader::start_part() {
   }
   if (!std::exchange(has_next_, false) && !stream_.next_member()) {
     if (characters_left_ > 0)
-      fail("data: {} ends at character {}, but it is cut at character {}",
+      fail("data: {} ends at character {}, before the cut at character {}",
           {documents_.files.name(), documents_.cut - characters_left_, documents_.cut});
     return false;
   }
@@ -76,7 +76,7 @@ void DocumentReader::read_more() {
   rest_ = block.substr(cut);
 }
 
-// Returns the number of bytes before the cut.
+// Returns the number of bytes in the block before the cut.
 size_t DocumentReader::find_cut(std::string_view block) {
   if (documents_.cut == 0 || after_cut_) return block.size();
   const int64_t characters = count_characters(block), before = std::min(characters, characters_left_);
@@ -106,7 +106,8 @@ void DocumentReader::append_paragraphs(std::string_view block) {
   starts_line_ = true;
 }
 
-// Takes a piece from the front of the document. `whole`: `document` is all that remains of it. Returns the number of bytes taken.
+// Takes a piece from the front of the document. `whole`: `document` contains the full rest of the document. Returns the number of bytes
+// taken.
 size_t DocumentReader::cut_piece(DocumentPiece& piece, std::string_view document, bool whole) {
   piece.starts = at_.byte == 0;
   piece.ends = whole && (document.size() <= kPiece || format_.has_mask());
@@ -230,7 +231,7 @@ std::string note_on_keys(const Documents& documents) {
   try {
     DocumentPiece piece;
     for (int64_t i = 0; i < kLines && reader.next(piece); ++i) keys.merge(traits_of(documents.options.format).unread_keys(piece.text));
-  } catch (const Error&) {  // reported when the documents are read
+  } catch (const Error&) {  // the error is reported when the documents are read
   }
   std::vector<std::string> quoted;
   for (const std::string& key : keys) quoted.push_back(quoted_json(key));
@@ -295,10 +296,10 @@ TextSize size_of_text(const Documents& documents, int64_t from_byte) {
   return size;
 }
 
-// Reads the label of each document as its text.
+// Reads the label field of each document as its text field.
 std::vector<std::string> word_labels(const Documents& documents) {
   const DocumentOptions& options = documents.options;
-  check(options);  // here errors name the keys that the user gave
+  check(options);  // checked here, so errors name the keys that the user gave
   DocumentReader reader(
       {.files = documents.files, .options = {.format = options.format, .text_field = options.label_field}}, complete_utf8_prefix);
   std::set<std::string> found;
@@ -308,7 +309,7 @@ std::vector<std::string> word_labels(const Documents& documents) {
       if (found.empty() && is_integer(piece.text, number)) return {};
       if (!piece.text.empty()) found.insert(piece.text);
     }
-  } catch (const RecordError&) {  // reported when the documents are read
+  } catch (const RecordError&) {  // the error is reported when the documents are read
   }
   for (const std::string& label : found) check_utf8("labels", label, 0);  // a run file can contain only UTF-8
   return {found.begin(), found.end()};

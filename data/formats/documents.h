@@ -16,7 +16,7 @@ namespace ricci {
 struct InputPlace {
   int64_t input = 0;     // index of the file
   int64_t document = 0;  // complete documents read
-  int64_t byte = 0;      // bytes read of the next document
+  int64_t byte = 0;      // bytes of the next document that were read
   auto operator<=>(const InputPlace&) const = default;
 };
 
@@ -24,16 +24,16 @@ struct InputPlace {
 // line and is not divided; the format's encoder reads it.
 struct DocumentPiece {
   std::string text;
-  bool starts = false, ends = false;  // the first and the last piece of its document
+  bool starts = false, ends = false;  // true for the first and the last piece of a document
   int32_t label = -1;
   InputPlace end = {};     // position after this piece
-  bool after_cut = false;  // it belongs to the validation part
+  bool after_cut = false;  // true for the validation part
   std::string place = {};  // for messages: "a.jsonl:17", "a.txt: document 3"
   int64_t first_byte = 0;  // position of the piece in the document, or in a file that is cut
 };
 
-// The documents of files. Cheap to copy. In plain text each file and each archive member is a document. If no end token follows documents,
-// a line end separates them: it is added to each document that lacks one, except the last. (With Encoding::bytes none is added.)
+// The documents of files. Cheap to copy. In plain text, each file and each archive member is a document. If no end token follows documents,
+// line ends separate them: a line end is added to each document without one, except the last. (With Encoding::bytes, none is added.)
 struct Documents {
   TextSource files;
   DocumentOptions options = {};
@@ -45,7 +45,7 @@ struct Documents {
   bool is_text() const { return traits_of(options.format).is_text(); }
 };
 
-// Returns the length of the start of a text that is complete whatever follows, as Tokenizer::complete_prefix does.
+// Returns the length of a prefix of the text that can be encoded separately from the rest, as Tokenizer::complete_prefix does.
 using CompletePrefix = std::function<size_t(std::string_view text)>;
 
 class DocumentReader {
@@ -53,14 +53,14 @@ class DocumentReader {
   static constexpr size_t kPiece = 256 << 10;   // maximum bytes in a piece
   static constexpr size_t kMaxLine = 64 << 20;  // maximum bytes in a line that is a document
 
-  // from: DocumentPiece::end of an earlier reader of the same documents. A piece ends between two units, unless it is the last of
-  // its document or inside a unit longer than a piece. Errors: check(options)'s.
+  // from: DocumentPiece::end of an earlier reader of the same documents. A piece ends where complete_prefix allows, unless it is the last
+  // of its document or contains no such position. Errors: check(options)'s.
   DocumentReader(const Documents& documents, CompletePrefix complete_prefix, const InputPlace& from = {});
 
   // Reads the next piece. Returns false at the end. Errors: TextStream's; the format's; the files end before the cut.
   bool next(DocumentPiece& piece);
   int64_t bytes_of_files() const { return stream_.bytes_of_files(); }  // including those before `from`
-  // False for the start of an empty document, unless an end token follows it.
+  // False for the start of an empty document, unless an end token follows the document.
   bool has_tokens(const DocumentPiece& piece) const { return !piece.text.empty() || !documents_.options.keep_line_ends; }
 
  private:
@@ -89,8 +89,8 @@ class DocumentReader {
   // A part is a member, or the text of a member before or after the cut. has_next_: the stream is already at the next member.
   bool member_ended_ = true, has_next_ = false;
   std::string name_;       // name of the member
-  std::string text_;       // decoded, and returned up to used_
-  std::string_view rest_;  // follows text_, after the cut
+  std::string text_;       // decoded text; the first used_ bytes were returned
+  std::string_view rest_;  // the text that follows text_, after the cut
   size_t used_ = 0, searched_ = 0;
   bool in_quotes_ = false;                    // true if searched_ is inside quotes
   bool starts_line_ = true;                   // paragraphs: the line so far contains only blanks_
@@ -119,7 +119,8 @@ struct TextSize {
 // white space at the start or end of a document adds an empty word.
 TextSize size_of_text(const Documents& documents, int64_t from_byte = 0);
 
-// A warning about keys without effect in the first lines, or, unless the format was named, about a text that seems to be JSON; or empty.
+// A warning about keys without effect in the first lines or, unless the format was named, about a text that looks like JSON; empty if
+// neither applies.
 std::string note_on(const Documents& documents, bool is_named);
 
 // Calls `use` for each text that trains a vocabulary: the pieces of the documents or, if the format defines `texts`, the texts of each

@@ -46,7 +46,7 @@ DocumentFormat format_of_name(std::string name) {
 
 NamedFormat format_of_names(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
-    if (path.empty()) continue;  // under $RICCI_DATA it would mean all files
+    if (path.empty()) continue;  // under $RICCI_DATA, an empty path would mean all files
     const auto found = look_for_data(path);
     for (const std::filesystem::path& file : files_at(found.value_or(path)))
       if (const DocumentFormat format = format_of_name(file.string()); !traits_of(format).is_text())
@@ -63,8 +63,8 @@ void check(const DocumentOptions& o) {
   if (!format.has_fields() && !(o.text_field.empty() && o.label_field.empty()))
     fail("{}: only {} have fields",
         {o.text_field.empty() ? "label_field" : "text_field", list_of_formats(&FormatTraits::has_fields, " and ")});
-  if (o.label_field.empty() && o.classes > 0) fail("classes, labels: are given, but label_field is not");
-  if (!o.label_field.empty() && o.classes == 0) fail("label_field: is given, but neither classes nor labels are");
+  if (o.label_field.empty() && o.classes > 0) fail("classes, labels: require label_field");
+  if (!o.label_field.empty() && o.classes == 0) fail("label_field: requires classes or labels");
   if (!o.labels.empty() && std::ssize(o.labels) != o.classes)
     fail("labels: has {} names, expected one for each of {} classes", {o.labels.size(), o.classes});
   if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});

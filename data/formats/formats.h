@@ -1,5 +1,5 @@
 // Document formats. A format defines how a record of a file, usually a line, becomes a document, with or without a label. Readers and
-// programs use only the properties below. A new format is one file, such as tsv.cpp, and one name in kFormats.
+// programs use only the properties below. A new format needs one file, such as tsv.cpp, and one name in kFormats.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -26,9 +26,9 @@ struct DocumentOptions {
   std::string text_field = {};           // the text field, by default the format's
   std::string label_field = {};          // the label field; empty without labels
   int64_t classes = 0;                   // labels are 0 ... classes - 1
-  std::vector<std::string> labels = {};  // class names; with them, a label is a name or a number
+  std::vector<std::string> labels = {};  // class names; if given, a label is a name or a number
   std::vector<std::string> chat = {};    // the chat template (data/tokenizers/chat.h)
-  std::string chosen_by = {};            // for messages: the file that chose the format by its name; empty if the user named it
+  std::string chosen_by = {};            // for messages: the file name that chose the format; empty if the user named the format
 };
 
 // Error: options contradict each other.
@@ -60,9 +60,9 @@ struct FormatTraits {
   const char* name;                          // the value of the key `format`
   std::array<const char*, 3> suffixes = {};  // file name suffixes that choose the format, in lower case
   const char* lines = "";                    // for --help: "an object per line"
-  const char* fields = "";                   // for --help: how text_field names a field; empty if lines have no fields
-  char quote = '\0';                         // a line end between two of these is part of the record
-  // Reads the field names from the first record of a file; null if that record is a document. Errors begin with line.place.
+  const char* fields = "";                   // for --help: how to specify a field in text_field; empty if lines have no fields
+  char quote = '\0';                         // a line end between two quotes is part of the record
+  // Reads the field names from the first record of a file; null for formats without a header. Errors begin with line.place.
   std::vector<std::string> (*read_header)(const Line& line) = nullptr;
   // Reads a document. Errors, beginning with line.place: the line has the wrong format or lacks the field; read_label's.
   Record (*read)(const Line& line, const DocumentOptions& options) = nullptr;
@@ -70,7 +70,7 @@ struct FormatTraits {
   DocumentEncoder (*encoder)(const std::shared_ptr<const Tokenizer>& tokenizer, const DocumentOptions& options) = nullptr;
   std::vector<std::string> (*texts)(std::string_view line) = nullptr;     // the texts of a line that train a vocabulary
   std::set<std::string> (*unread_keys)(std::string_view line) = nullptr;  // keys of a line that have no effect, for a warning; or null
-  bool has_template = false;                                              // a chat template writes the documents
+  bool has_template = false;                                              // documents are formatted by a chat template
 
   bool is_text() const { return !read && !encoder; }
   bool is_documents() const { return !encoder; }
@@ -95,27 +95,27 @@ inline auto choices(DocumentFormat) {
   return names;
 }
 
-// Lists the formats with this property, as "jsonl and tsv" if before_last is " and ".
+// Lists the formats with this property: "jsonl and tsv" if before_last is " and ".
 std::string list_of_formats(bool (FormatTraits::*property)() const, const std::string& before_last);
-// Lists this description of each format that has one, as "jsonl: an object per line; tsv: ...".
+// Lists this description of each format that has one, such as "jsonl: an object per line; tsv: ...".
 std::string describe_formats(const char* FormatTraits::*description);
 
-// The format that a file name chooses, in any letter case, compressed or not; plain text if it chooses none.
+// The format for a file name, in any letter case, compressed or not; plain text if no suffix matches.
 DocumentFormat format_of_name(std::string name);
 
 struct NamedFormat {
   DocumentFormat format = {};
-  std::string file = {};  // the file name that chooses it
+  std::string file = {};  // the file name that chose the format
 };
-// The format of the first file name that chooses one, also in folders; plain text and no file if none does. All programs choose formats by
-// this function.
+// The format of the first file name with a matching suffix, also in folders; plain text and no file if no name matches. All programs choose
+// formats with this function.
 NamedFormat format_of_names(const std::vector<std::string>& paths);
 
 // ---- For the files that define formats
 // Joins parts, as "a, b and c" with ", " and " and ".
 std::string join(std::span<const std::string> parts, const std::string& between, const std::string& before_last);
 bool is_integer(std::string_view text, int64_t& value);
-// Reads the label in a field: a class name or a number. Errors: it is neither; the number is out of range.
+// Reads the label in a field: a class name or a number. Errors: the field is neither; the number is out of range.
 int32_t read_label(std::string_view field, const DocumentOptions& options, const std::string& place);
 
 }  // namespace ricci

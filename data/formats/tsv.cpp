@@ -24,7 +24,7 @@ std::string_view find_column(const Line& line, const char* key, const std::strin
   for (int64_t i = 1; i < number; ++i) {
     start = text.find('\t', start);
     if (start == text.npos)
-      fail("{}: has {} columns, but {} is {}", {line.place, std::count(text.begin(), text.end(), '\t') + 1, key, number});
+      fail("{}: has {} columns, but {} is column {}", {line.place, std::count(text.begin(), text.end(), '\t') + 1, key, number});
     ++start;
   }
   return text.substr(start, text.find('\t', start) - start);

@@ -26,7 +26,7 @@ std::string default_cache_folder() {
 namespace {
 
 namespace fs = std::filesystem;
-// Tokens of the first shard, and the growth from shard to shard. Growth keeps the shards few enough to be open together.
+// Tokens in the first shard, and the growth from shard to shard. Growth limits the number of shards that are open together.
 constexpr int64_t kFirstShard = 4 << 20, kGrowth = 256 << 10;
 
 // Returns KIND-PLACE-STAMP-SETTINGS, with hashes of the paths; of the sizes, times and inodes of the files; and of everything else.
@@ -41,7 +41,7 @@ std::string make_name(const char* kind, const std::vector<Documents>& sources, u
 }
 
 // ---- Folders
-// Makes and locks a folder. Waits for other programs that use it. They can remove it if they fail.
+// Makes and locks a folder. Waits for other programs that use the folder, and makes it again if they removed it.
 FolderLock make_and_lock(const std::string& folder) {
   for (;;) {
     make_folders(folder);
@@ -64,13 +64,13 @@ std::string make_temporary_folder() {
 void remove_all(const std::string& path) {
   std::error_code ignored;
   fs::remove_all(path, ignored);
-  fs::remove(path, ignored);  // an empty folder can be removed even if the disk refuses to list it
+  fs::remove(path, ignored);  // an empty folder can be removed even if listing it fails
 }
 
 constexpr size_t kChecksum = 17;  // bytes of a checksum line
 std::string checksum_line(std::string_view text) { return format_message("{:016x}\n", {xxh64(text)}); }
 
-// A folder that is removed at the end unless kept.
+// A folder that the destructor removes, unless is_kept.
 struct Draft {
   std::string folder;
   bool is_kept = false;
@@ -88,13 +88,13 @@ void Cache::remove_replaced(const std::string& name) const {
     if (!other.starts_with(place) || other.starts_with(stamp)) continue;
     try {
       if (const auto lock = FolderLock::take(folder_ + "/" + other)) remove_all(folder_ + "/" + other);
-    } catch (const Error&) {  // another program has removed it
+    } catch (const Error&) {  // another program has removed the folder
     }
   }
 }
 
 std::optional<FolderLock> Cache::lock(const std::string& folder) {
-  const char* const named = std::getenv("RICCI_CACHE");  // other users can use a folder that the user names
+  const char* const named = std::getenv("RICCI_CACHE");  // a folder named by the user can be shared with other users
   try {
     make_folders(folder_, named && folder_ == named ? 0777 : 0700);
     return make_and_lock(folder);
@@ -118,7 +118,7 @@ template <class Find, class Make> auto Cache::find_or_make(const std::string& na
   if (!folder_.empty()) {
     if (std::optional<Result> before = found()) return *std::move(before);
     if (const std::optional<FolderLock> held = lock(folder)) {
-      if (std::optional<Result> meanwhile = found()) return *std::move(meanwhile);  // another program has made it
+      if (std::optional<Result> meanwhile = found()) return *std::move(meanwhile);  // another program has made the result
       Draft draft{folder};
       try {
         Result made = make(folder);
@@ -136,7 +136,7 @@ template <class Find, class Make> auto Cache::find_or_make(const std::string& na
   return make(draft.folder);
 }
 
-// Finds or makes a text. Its file begins with its checksum.
+// Finds or makes a text. The file begins with the checksum of the text.
 template <class Make> std::string Cache::text(const std::string& name, const Make& make) {
   const auto find = [](const std::string& folder) {
     const std::string file = read_text(folder + "/text", kMaxTokenizer), text = file.substr(std::min(kChecksum, file.size()));

@@ -21,8 +21,8 @@ std::shared_ptr<const Tokenizer> read_file(TokenizerRecipe recipe) {
   return read_tokenizer(recipe);
 }
 
-// Returns the tokenizer in the shards, else the recipe's. Errors: the recipe asks for a different tokenizer, or for an end token, possible
-// only for texts.
+// Returns the tokenizer in the shards, else the recipe's. Errors: the recipe asks for a different tokenizer, or for an end token (possible
+// only for texts).
 std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TokenizerRecipe& recipe, const std::string& path) {
   if (recipe.eos != Eos::none && !recipe.eos_is_default)
     fail("eos: {}, but {} already contains tokens; set --eos in ricci prepare", {name_of(recipe.eos), path});
@@ -37,11 +37,11 @@ std::shared_ptr<const Tokenizer> tokenizer_for_shards(const TokenizerRecipe& rec
   auto asked = is_file ? read_file(recipe) : nullptr;
   if (asked && asked->eos() == Eos::none && theirs->eos() == Eos::document) asked = with_eos(asked, Eos::document, end_of_text(*theirs));
   if (!asked || asked->hash() != theirs->hash())
-    fail("tokenizer: {}, but {} has its own, a {} tokenizer of {} tokens", {recipe.name, path, theirs->name(), theirs->vocab_size()});
+    fail("tokenizer: {}, but {} already contains a {} tokenizer of {} tokens", {recipe.name, path, theirs->name(), theirs->vocab_size()});
   return theirs;
 }
 
-// Returns the training part of a source, and its end for validation. If train_fraction is 0, all of it is the training part.
+// Returns the training part of a source, and its end for validation. If train_fraction is 0, the full source is the training part.
 std::pair<Tokens, Tokens> divide(const Tokens& tokens, bool is_text, double train_fraction) {
   if (train_fraction == 0) return {is_text ? tokens.in_blocks() : tokens, Tokens()};
   if (!is_text) return tokens.split(train_fraction);
@@ -49,7 +49,7 @@ std::pair<Tokens, Tokens> divide(const Tokens& tokens, bool is_text, double trai
   return {train.in_blocks(), end};
 }
 
-// Error: the shards have other class names than `labels`.
+// Error: the shards have class names other than `labels`.
 void check_labels(const std::string& folder, const std::vector<std::string>& labels) {
   const std::vector<std::string> theirs = labels_of_shards(folder);
   if (!theirs.empty() && !labels.empty() && theirs != labels)
@@ -102,7 +102,7 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
     if (is_prepared) found.shards.push_back(place);
     (is_prepared ? shards : text) = &path;
   }
-  if (shards && text) fail("data: {} holds shards, but {} is a text; ricci prepare turns texts into shards", {*shards, *text});
+  if (shards && text) fail("data: {} contains shards, but {} is a text; ricci prepare turns texts into shards", {*shards, *text});
   if (shards) return found;
   const auto open = [&](const std::vector<std::string>& some) {
     found.texts.push_back({.files = TextSource(some, built_in).read_as(encoding), .options = documents});

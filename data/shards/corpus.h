@@ -30,16 +30,16 @@ struct CorpusRequest {
   double train_fraction = 0;           // the part of `data` for training; 0 means all
   std::shared_ptr<const Tokenizer> tokenizer = nullptr;
   std::vector<std::string> labels = {};  // class names, if any
-  int64_t context = 0;                   // documents with answers are kept only if one begins in the first `context` tokens
+  int64_t context = 0;                   // documents with answers are kept only if an answer begins in the first `context` tokens
   std::function<void(const std::string& line)> warn = {};
   std::function<void(const Tokens& source)> check = {};  // throws if these tokens cannot train a model
 };
 
 struct Validation {
   Tokens tokens = {};
-  std::optional<Documents> text = {};  // if the source is one plain text
+  std::optional<Documents> text = {};  // set if the source is one plain text
   int64_t from_byte = 0;               // where these tokens start in the text
-  MaskedCounts answers = {};           // if the documents have answers
+  MaskedCounts answers = {};           // set if the documents have answers
 };
 
 struct Corpus {
@@ -53,8 +53,8 @@ struct Corpus {
   uint64_t hash() const;  // depends on all tokens, not on their files
 };
 
-// Resolves the paths. All texts form one source or, if is_mixed, each path is one. Errors: a path is missing or empty; the paths name both
-// shards and texts.
+// Resolves the paths. All texts form one source or, if is_mixed, each path is a source. Errors: a path is missing or empty; the paths name
+// both shards and texts.
 Sources find_sources(const std::vector<std::string>& paths, const DocumentOptions& documents, Encoding encoding,
     std::span<const BuiltInText> built_in, bool is_mixed);
 
@@ -63,7 +63,7 @@ Sources find_sources(const std::vector<std::string>& paths, const DocumentOption
 std::vector<std::string> find_labels(const Sources& data, const std::vector<std::string>& asked);
 
 // Returns the tokenizer in the shards or in the recipe's file, or makes one from the training part of the texts after cutting them
-// (Documents::cut). Errors: the file's and the training's; the shards have a different tokenizer; the recipe asks for an end token in
+// (Documents::cut). Errors: reading the file or training fails; the shards have a different tokenizer; the recipe asks for an end token in
 // shards, or lacks the vocabulary size that its kind needs.
 std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe, Sources& data, double train_fraction);
 

@@ -33,11 +33,11 @@ template <class Id> void pack(std::span<const int64_t> ids, std::string& packed)
 // Collects packed ids and documents, and writes each full shard.
 class ShardWriter {
  public:
-  // `first` is the header of the first shard to write, without its numbers of tokens and documents.
+  // `first` is the header of the first shard to write, without the numbers of tokens and documents.
   ShardWriter(const std::string& folder, const ShardHeader& first, bool divides_documents, const PrepareOptions& options, Prepared& all)
       : folder_(folder), next_(first), options_(options), divides_documents_(divides_documents), all_(all) {}
 
-  // A document that continues from the previous shard is listed again in this one, with the same label.
+  // A document that continues from the previous shard is listed again in this shard, with the same label.
   void append(const DocumentPiece& piece, std::span<const int64_t> ids, const std::vector<bool>& counts = {}) {
     if (is_full() || (piece.after_cut && !next_.after_cut && is_pending_)) write(false);
     next_.after_cut = piece.after_cut;
@@ -105,7 +105,7 @@ class ShardWriter {
   const std::string& folder_;
   ShardHeader next_;
   const PrepareOptions& options_;
-  bool divides_documents_;  // two shards can share a document of a text, but no record: split() would count it twice
+  bool divides_documents_;  // two shards can share a document of a text, but not a record: split() would count the record twice
   Prepared& all_;
   std::string ids_;
   std::vector<uint64_t> mask_, starts_;
@@ -115,7 +115,8 @@ class ShardWriter {
 };
 
 // ---- Encoding
-// Pieces are encoded together until one of these limits is reached. An id needs eight bytes of memory, and a byte of text can give an id.
+// Pieces are encoded together until one of these limits is reached. An id needs eight bytes of memory, and each byte of text can become an
+// id.
 constexpr size_t kMinBytes = 512 << 10, kBytesPerThread = 64 << 10, kMaxPieces = 16384;
 
 struct Pieces {

@@ -35,9 +35,9 @@ uint64_t hash_of(const DocumentOptions& options);
 // A hash of everything that the bytes of the shards depend on, such as the files' contents, but not of their paths. Reads the files.
 uint64_t hash_inputs(const Documents& documents, const Tokenizer& tokenizer, int64_t shard_tokens);
 
-// Writes tokenizer.json, labels.json if the classes have names, and the shards into the folder. Keeps its shards up to the first damaged
-// one. Errors: reading, encoding or writing fails; the folder has a tokenizer or shards with different inputs or settings, or another
-// program is preparing shards in it; a file changed meanwhile; the documents have no tokens.
+// Writes tokenizer.json, labels.json if the classes have names, and the shards into the folder. Keeps existing shards up to the first
+// damaged one. Errors: reading, encoding or writing fails; the folder has a tokenizer or shards with different inputs or settings, or
+// another program is preparing shards in it; a file changed during the call; the documents have no tokens.
 Prepared prepare_shards(const Documents& documents, const std::shared_ptr<const Tokenizer>& tokenizer, const std::string& folder,
     const PrepareOptions& options);
 

@@ -39,7 +39,7 @@ struct ShardHeader {
   int64_t text_bytes = 0;
   InputPlace end;                         // the next shard starts here
   uint32_t is_last = 0;                   // 1 for the last shard
-  uint16_t first_document_continues = 0;  // it started in the previous shard
+  uint16_t first_document_continues = 0;  // the first document started in the previous shard
   uint16_t after_cut = 0;                 // the tokens belong to the validation part of a text
   int64_t classes = 0;                    // labels are 0 ... classes - 1; 0 without labels
   uint64_t body_hash = 0;                 // hash_of_file of everything after the header
@@ -64,14 +64,14 @@ class ShardFile {
 
   const std::string& path() const { return file_.path(); }
   const ShardHeader& header() const { return header_; }
-  // Compares the body of a prepared shard with its checksum, as the first read does. Error: they differ.
+  // Compares the body of a prepared shard with its checksum, as the first read does. Error: the checksum is wrong.
   void check_body() const;
 
   // Reads the ids [first, first + ids.size()). Errors: an id is outside the vocabulary; the shard was cut short while in use.
   void read(int64_t first, std::span<int64_t> ids, int64_t vocab_size) const;
   // Writes 1 for each scored token, and 0 for the others.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
-  // An llm.c shard has no index. Its documents are blocks of kBlock tokens.
+  // An llm.c shard has no index: its documents are blocks of kBlock tokens.
   static constexpr int64_t kBlock = 4096;
   TokenSpan document(int64_t number) const;
   int64_t label(int64_t document) const;  // -1 without labels

@@ -21,7 +21,7 @@ std::string file_name(const std::string& path) { return fs::path(path).filename(
 
 bool is_shard_file(const std::string& path) { return is_file(path) && is_shard(File(path)); }
 
-// Returns the prepared shards of a folder, or all its visible files, or the one file.
+// Returns the prepared shards in a folder or, without these, all its visible files. Returns the path of a file unchanged.
 std::vector<std::string> shard_paths(const std::string& path) {
   if (!is_folder(path)) return {path};
   const std::vector<std::string> names = names_in(path);
@@ -64,7 +64,7 @@ void check_corpus(const std::string& path, const Files& files, const Tokenizer& 
   if (!first.is_prepared()) return;
   if (!files.back()->header().is_last) fail("{}: the last shard is missing: ricci prepare was interrupted; run it again to finish", {path});
   if (first.tokenizer_hash != tokenizer.hash() || first.vocab_size != tokenizer.vocab_size())
-    fail("{}: the shards were made by a different tokenizer, of {} tokens, than the {} tokenizer of {} tokens{}",
+    fail("{}: the shards were made by a different tokenizer of {} tokens, not by the {} tokenizer of {} tokens{}",
         {path, first.vocab_size, tokenizer.name(), tokenizer.vocab_size(),
             first.vocab_size == tokenizer.vocab_size() ? "; ricci prepare --eos gives all shards the same end token" : ""});
 }

@@ -22,9 +22,9 @@ class Tokens {
 
   // Opens a folder of prepared or llm.c shards, or one llm.c file. All files stay open, even if the folder is replaced meanwhile. The first
   // use of a prepared shard compares its body with its checksum. Errors: a shard is missing, damaged or has the wrong length; the folder
-  // has shards of more than one corpus or tokenizer; the preparation was interrupted; the tokenizer is the wrong one.
+  // has shards of more than one corpus or tokenizer; the preparation was interrupted; the shards have a different tokenizer.
   static Tokens open(const std::string& path, const Tokenizer& tokenizer);
-  // Opens the cache's shards as one shard with this name. Compares all with their checksums.
+  // Opens the cache's shards as one shard with this name. Compares all shards with their checksums.
   static Tokens open_cached(const std::string& path, const Tokenizer& tokenizer, const std::string& name);
 
   int64_t size() const { return tokens_; }
@@ -35,14 +35,14 @@ class Tokens {
   int64_t first_id() const { return first_id_; }               // Marks::first: an id that is never a target
   const std::string& name() const { return name_; }            // for messages
 
-  // Reads the ids [first, first + ids.size()). Errors: they are outside the corpus; ShardFile::read's.
+  // Reads the ids [first, first + ids.size()). Errors: the range is outside the corpus; ShardFile::read's.
   void read(int64_t first, std::span<int64_t> ids) const;
   bool has_mask() const;
-  // Writes 1 for each scored token, and 0 for the others. Without a mask all are scored.
+  // Writes 1 for each scored token, and 0 for the others. Without a mask, all tokens are scored.
   void read_counts(int64_t first, std::span<uint8_t> counts) const;
 
   // The documents, shard by shard. Shuffling permutes the shards, and the documents of each. Spans are relative to the start of the corpus,
-  // and cover it in order except after select().
+  // and cover the corpus in order except after select().
   int64_t shards() const { return std::ssize(shards_); }
   int64_t documents() const;
   int64_t documents(int64_t shard) const { return shards_[static_cast<size_t>(shard)].documents; }
@@ -55,7 +55,7 @@ class Tokens {
   std::pair<Tokens, Tokens> split(double fraction) const;
   // The two parts of a text that was cut (Documents::cut).
   std::pair<Tokens, Tokens> split_at_cut() const;
-  int64_t bytes_before_cut() const;  // bytes of the text before its cut
+  int64_t bytes_before_cut() const;  // bytes of the text before the cut
   // Divides the documents into blocks of kBlock tokens. A plain text can be one document, so its blocks are shuffled instead.
   Tokens in_blocks() const;
   // Replaces the documents with these spans, without labels and in one shard.
@@ -72,7 +72,7 @@ class Tokens {
   };
   struct Shard {
     int64_t first_of_all, documents;                            // index in all parts, and number of documents
-    std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // select()'s documents, used instead
+    std::shared_ptr<const std::vector<TokenSpan>> chosen = {};  // if set, the documents chosen by select()
     int64_t first = 0;                                          // spans are relative to this token of the corpus
   };
 
@@ -90,13 +90,13 @@ class Tokens {
   std::string name_;
 };
 
-// Joins the sources in order. The result has labels if all of them do. Errors: sources is empty; the tokenizers differ.
+// Joins the sources in order. The result has labels if all sources do. Errors: sources is empty; the tokenizers differ.
 Tokens join(std::vector<Tokens> sources);
 
 // True for a shard, a folder with prepared shards, or a folder of llm.c shards. Error: a folder mixes llm.c shards and other files.
 bool names_shards(const std::string& path);
 
-// True for a folder of prepared shards. It includes a tokenizer.json.
+// True for a folder of prepared shards. Such a folder contains a tokenizer.json.
 bool has_tokenizer(const std::string& path);
 // The tokenizer in a folder of prepared shards. Errors: the file's.
 std::shared_ptr<const Tokenizer> tokenizer_of_shards(const std::string& path);

@@ -26,7 +26,8 @@ std::vector<fs::path> candidates(const std::string& path) {
   return {path, fs::path(folder) / path};
 }
 
-// Returns "; train.tsv.zst is there", for the file in this folder with the longest common prefix, at least up to the first dot.
+// Returns a note such as "; train.tsv.zst is there", for the file in this folder with the longest common prefix, at least up to the first
+// dot.
 std::string nearest_file_note(const fs::path& path) {
   const std::string asked = path.filename().string() + ".";  // with the dot, a name with one more suffix is preferred
   std::string nearest;
@@ -46,7 +47,7 @@ std::string nearest_file_note(const fs::path& path) {
 
 int64_t nanoseconds(const timespec& time) { return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-// Follows links, but enters no folder twice: a link can lead back.
+// Follows links, but enters no folder twice: a link can point to a parent folder.
 void append_files(const fs::path& path, std::set<std::pair<dev_t, ino_t>>& visited, std::vector<fs::path>& files) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return files.push_back(path);

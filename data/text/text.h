@@ -32,7 +32,7 @@ struct BuiltInText {
 struct TextFile {
   std::filesystem::path path;  // or the name of a built-in text
   int64_t bytes = 0;           // on disk
-  uint64_t stamp = 0;          // hash of its size, times and inode; for a built-in text, of its bytes
+  uint64_t stamp = 0;          // hash of the file's size, times and inode; for a built-in text, of its bytes
   std::optional<std::string_view> built_in = {};
   std::string name() const { return one_line(path.filename().string(), 255); }  // without control characters
 };
@@ -83,7 +83,7 @@ class TextStream {
   const std::string& name() const { return name_; }  // the member: "corpus.txt", or "corpus.tar: a/b.txt"
   // The next block of the member, about 256 KiB, valid until the next call; empty at its end.
   std::string_view next();
-  int64_t bytes_of_files() const;  // about the bytes on disk that were read, including the files before the first
+  int64_t bytes_of_files() const;  // approximate number of bytes read on disk, including the files before the first
 
  private:
   class File;

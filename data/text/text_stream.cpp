@@ -84,7 +84,7 @@ void TextStream::File::open() {
   }
   if (is_tar_) {
     archive_read_support_format_tar(handle_);
-    archive_read_set_option(handle_, "tar", "read_concatenated_archives", "1");  // reads the file to its end, with its checksum
+    archive_read_set_option(handle_, "tar", "read_concatenated_archives", "1");  // reads the file to its end, including the checksum
   } else {
     archive_read_support_format_raw(handle_);
     archive_read_support_format_empty(handle_);
@@ -97,7 +97,7 @@ TextStream::File::~File() {
   inflateEnd(this);
 }
 
-// Gives libarchive the next block. Exceptions must not pass through it.
+// Gives libarchive the next block. Exceptions must not pass through libarchive.
 la_ssize_t TextStream::File::give(archive* handle, void* self, const void** block) {
   File& file = *static_cast<File*>(self);
   try {
@@ -183,7 +183,7 @@ bool TextStream::File::next_member(std::string& name) {
     const char* const path = archive_entry_pathname(entry);
     if (archive_entry_filetype(entry) != AE_IFREG || !path || is_hidden(path)) continue;
     name += ": " + one_line(path);
-    if (archive_entry_sparse_count(entry) > 0) fail("data: {} is a sparse member, not supported; pack it without --sparse", {name});
+    if (archive_entry_sparse_count(entry) > 0) fail("data: {} is a sparse member; to read it, pack the archive without --sparse", {name});
     return true;
   }
 }

@@ -11,8 +11,8 @@
 namespace ricci {
 namespace {
 
-// Moves past the character at the position and returns its code. If it is invalid, returns a negative number and moves past its longest
-// valid prefix.
+// Moves past the character at the position and returns its code. If the character is invalid, returns a negative number and moves past its
+// longest valid prefix.
 UChar32 decode(std::string_view text, size_t& position) {
   const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data()) + position;
   const auto length = static_cast<int32_t>(std::min<size_t>(text.size() - position, U8_MAX_LENGTH));
@@ -33,7 +33,7 @@ size_t find_invalid(std::string_view text) {
   return text.size();
 }
 
-// Returns the end of an error about a file that is not a text: a guess at its encoding, and the way out.
+// Returns the end of an error message about a file that is not a text: a guess at its encoding, and a remedy.
 std::string guess_encoding(std::string_view start, const std::string& name, bool is_nul) {
   using namespace std::string_view_literals;
   const auto zero = [&](size_t i) { return i < start.size() && start[i] == 0; };

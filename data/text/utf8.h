@@ -30,7 +30,8 @@ void append_utf8(char32_t code, std::string& text);
 // Length of the text without an incomplete last character. A stream can be cut here.
 size_t complete_utf8_prefix(std::string_view text);
 
-// Error: the text is not UTF-8. `offset` is its position in the file, for "a.txt: byte 7 (value 0xe9) is not valid UTF-8".
+// Error: the text is not UTF-8. `offset` is its position in the file, for a message such as "a.txt: byte 7 (value 0xe9) is not valid
+// UTF-8".
 void check_utf8(const std::string& who, std::string_view text, int64_t offset);
 
 // Replaces each longest valid prefix of a character and each other invalid byte by U+FFFD, as the Unicode standard recommends.
@@ -41,7 +42,7 @@ std::string replaced(std::string_view text, std::string_view part, std::string_v
 // Counts characters: the bytes that do not continue a character.
 int64_t count_characters(std::string_view text);
 
-// Describes a character for messages: 'é' (U+00E9), or only U+000A if it cannot be printed.
+// Describes a character for messages, such as 'é' (U+00E9), or only U+000A if it cannot be printed.
 std::string describe_character(char32_t code);
 
 // File encodings. utf8 and latin1 are texts: NUL is an error, line ends become \n and a byte order mark is removed, so tokens do not depend
@@ -53,10 +54,10 @@ constexpr auto choices(Encoding) { return std::array{"utf-8", "latin-1", "bytes"
 class TextDecoder {
  public:
   explicit TextDecoder(Encoding encoding) : encoding_(encoding) {}
-  // Appends the text of the block. An incomplete character and a last \r wait for the next block. Error: a byte is invalid in the encoding;
-  // the message contains the file name, the position and a guess at the encoding.
+  // Appends the text of the block. An incomplete character and a last \r are held until the next block. Error: a byte is invalid in the
+  // encoding; the message contains the file name, the position and a guess at the encoding.
   void append(std::string_view block, const std::string& name, std::string& text);
-  // Ends the file: appends the waiting bytes. The next block starts a new file. Error: the file ends inside a character.
+  // Ends the file: appends the held bytes. The next block starts a new file. Error: the file ends inside a character.
   void finish(const std::string& name, std::string& text);
 
  private:

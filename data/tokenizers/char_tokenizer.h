@@ -24,7 +24,7 @@ class ByteTokenizer final : public Tokenizer {
 // Collects the characters of texts.
 class CharacterSet {
  public:
-  void add(std::string_view piece, int64_t offset);  // offset: position of the piece in its text. Error: it is not UTF-8
+  void add(std::string_view piece, int64_t offset);  // offset: position of the piece in its text. Error: the piece is not UTF-8
   void add(const Documents& documents);              // error: a text is not UTF-8
   std::string sorted() const;                        // the distinct characters
   int64_t count() const { return count_; }           // number of characters in all texts

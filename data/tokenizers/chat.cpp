@@ -57,7 +57,7 @@ ChatTemplate chat_template(const std::vector<std::string>& named) {
   if (named == std::vector<std::string>{"llama3"})
     return same_for_all("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>", "", true);
   if (named.size() != 6)
-    fail("chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer; the list has length {}",
+    fail("chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer; got a list of length {}",
         {named.size()});
   const ChatTemplate form{named[0], named[1], named[2], named[3], named[4], named[5]};
   for (const auto& [key, text] : {std::pair{"system", form.system}, {"user", form.user}, {"assistant", form.assistant}})
@@ -151,7 +151,7 @@ void ChatEncoder::check_markers() const {
 ChatEncoder::Frame ChatEncoder::make_frame(const std::string& text) const {
   const size_t position = text.find(kContent);
   const std::string before = text.substr(0, position), after = text.substr(position + kContent.size());
-  size_t last = 0, first = after.size();  // end of the last added token before the text, start of the first after it
+  size_t last = 0, first = after.size();  // end of the last added token before the text, start of the first one after the text
   for (const AddedToken& token : pieces_->added_tokens()) {
     if (const size_t found = before.rfind(token.content); found != before.npos) last = std::max(last, found + token.content.size());
     first = std::min(first, after.find(token.content));
@@ -159,7 +159,8 @@ ChatEncoder::Frame ChatEncoder::make_frame(const std::string& text) const {
   return {pieces_->encode(before.substr(0, last)), before.substr(last), after.substr(0, first), pieces_->encode(after.substr(first))};
 }
 
-// Returns the index of the first scored token. It contains the first byte of the answer, perhaps after white space of the lead.
+// Returns the index of the first scored token. This token contains the first byte of the answer, possibly after white space from
+// frame.lead.
 size_t ChatEncoder::begin_of_answer(const Frame& frame, std::span<const int64_t> text) const {
   std::vector<int64_t> lead;
   plain_->append_ids(frame.lead, 0, lead);

@@ -1,6 +1,6 @@
 // Conversations as ids. A template formats messages as one text with markers between them:
 //   chatml   <|im_start|>user\nTEXT<|im_end|>\n<|im_start|>assistant\nTEXT<|im_end|>\n
-// Markers are added tokens of the tokenizer. They are not recognized in the text of a message, so a user cannot write one. Only the
+// Markers are added tokens of the tokenizer. They are not recognized in the text of a message, so a user cannot insert one. Only the
 // assistant's answers and their end markers are scored.
 #pragma once
 #include <cstdint>
@@ -27,7 +27,7 @@ struct ChatTemplate {
   bool trims = false;                   // removes white space around texts
 };
 
-// Returns the template chatml or llama3, or one from the six strings above, in their order. Errors: it is neither; a message does not
+// Returns the template chatml or llama3, or one from the six strings above, in their order. Errors: `named` is neither; a message does not
 // contain {content} exactly once; `assistant` does not start with `answer`, {content} and `end`.
 ChatTemplate chat_template(const std::vector<std::string>& named);
 
@@ -50,7 +50,7 @@ std::set<std::string> unread_keys(std::string_view line);
 
 class ChatEncoder {
  public:
-  // Errors: the tokenizer has no added token for `end`, or for a marker <|...|> of the template; it adds a token after lines;
+  // Errors: the tokenizer has no added token for `end`, or for a marker <|...|> of the template; the tokenizer adds a token after lines;
   // PieceTokenizer::without_added's.
   ChatEncoder(const std::shared_ptr<const Tokenizer>& tokenizer, ChatTemplate form);
 
@@ -66,7 +66,7 @@ class ChatEncoder {
   bool ends_answer(int64_t id) const;
 
  private:
-  // A message without its text. Plain text next to {content} (lead, trail) is encoded together with it, as in transformers.
+  // A message without its text. Plain text next to {content} (lead, trail) is encoded together with the text, as in transformers.
   struct Frame {
     std::vector<int64_t> before;
     std::string lead, trail;

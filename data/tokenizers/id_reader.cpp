@@ -20,7 +20,7 @@ class PackedIds final : public Tokenizer {
   size_t model_prefix(std::string_view bytes) const override { return bytes.size() / 2 * 2; }
   void append_model_ids(std::string_view bytes, int64_t offset, bool, std::vector<int64_t>& ids) const override {
     if (const std::string other = offset == 0 ? other_than_ids(bytes, vocab_size()) : ""; !other.empty()) fail("looks like {}", {other});
-    if (bytes.size() % 2) fail("ids have two bytes each, but there are {} bytes", {offset + std::ssize(bytes)});
+    if (bytes.size() % 2) fail("has {} bytes, expected two for each id", {offset + std::ssize(bytes)});
     for (size_t i = 0; i < bytes.size(); i += 2) {
       ids.push_back(static_cast<unsigned char>(bytes[i]) | static_cast<unsigned char>(bytes[i + 1]) << 8);
       if (ids.back() >= vocab_size())
@@ -49,7 +49,7 @@ std::string other_than_ids(std::string_view start, int64_t vocab_size) {
   if (is_shard) return "an llm.c shard; ricci train reads it directly";
   start = start.substr(0, 2048);
   if (start.size() < 64) return "";
-  bool has[4] = {};  // true if the i-th of four adjacent ids is ever not 0, i = 0 ... 3
+  bool has[4] = {};  // has[i]: the i-th of four adjacent ids is nonzero at least once, i = 0 ... 3
   int highest = 0, highest_swapped = 0;
   for (size_t i = 0; i + 1 < start.size(); i += 2) {
     const int low = static_cast<unsigned char>(start[i]), high = static_cast<unsigned char>(start[i + 1]);

@@ -13,7 +13,8 @@ class Tokenizer;
 // an id is outside the vocabulary; the last id is incomplete.
 std::shared_ptr<const Tokenizer> make_id_reader(std::shared_ptr<const Tokenizer> tokenizer);
 
-// Describes a file that cannot contain such ids, and the way out: "a NumPy array; ...". Empty if it can, or if it is too short to decide.
+// Describes a file that cannot contain such ids, and a remedy, such as "a NumPy array; ...". Empty if the file can contain ids, or is too
+// short to decide.
 std::string other_than_ids(std::string_view start_of_file, int64_t vocab_size = 65536);
 
 }  // namespace ricci

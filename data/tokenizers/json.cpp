@@ -1,5 +1,5 @@
-// Reads and writes tokenizer.json: Hugging Face's format, and ricci's own for tokenizers that it cannot describe. Written members keep
-// their order, on which the hash in shards and checkpoints depends.
+// Reads and writes tokenizer.json: Hugging Face's format, and ricci's own for tokenizers that Hugging Face's cannot describe. Written
+// members keep their order, on which the hash in shards and checkpoints depends.
 #include <algorithm>
 #include <tuple>
 
@@ -13,16 +13,16 @@ namespace ricci {
 // ---- Reading
 namespace {
 
-// A member, or a default value. Error: it has the wrong type.
+// A member, or a default value. Error: the member has the wrong type.
 template <class T> T value_or(const Json& object, const char* key, const T& otherwise) {
   return read_member<T>(object, key, "tokenizer").value_or(otherwise);
 }
 std::string get_text(const Json& object, const char* key, const std::string& otherwise = "") { return value_or(object, key, otherwise); }
 
-// The type of a component such as the pre_tokenizer; empty if it is null.
+// The type of a component such as the pre_tokenizer; empty for null.
 std::string get_type(const Json& component) { return get_text(component, "type"); }
 
-// The parts of a Sequence under this key, or the single component; empty if it is null.
+// The parts of a Sequence under this key, or the single component; empty for null.
 Json parts_of(const Json& component, const char* key) {
   if (component.is_null()) return Json::array();
   return get_type(component) == "Sequence" ? member(component, key) : Json::array({component});
@@ -47,7 +47,8 @@ std::string add_marks(const Marks& marks, const Vocabulary& vocabulary, std::vec
   return marks.first >= 0 ? find_token(marks.first).content : "";
 }
 
-// Added tokens keep the ids of the file. Hugging Face's tokenizers renumber tokens that the vocabulary lacks, so ids differ if it has gaps.
+// Added tokens keep the ids of the file. Hugging Face's tokenizers renumber tokens that the vocabulary lacks, so ids differ if the
+// vocabulary has gaps.
 std::vector<AddedToken> read_added_tokens(const Json& root) {
   std::vector<AddedToken> tokens;
   for (const Json& each : member(root, "added_tokens"))
@@ -69,7 +70,7 @@ BpeTokenizer::Pair read_merge(const Json& merge, size_t rank) {
   if (is_pair) return merge.get<BpeTokenizer::Pair>();
   const std::string joined = as<std::string>(merge).value_or("");
   const size_t blank = joined.find(' ');
-  if (blank == joined.npos) fail("tokenizer.json: merge {} is not two tokens", {rank});
+  if (blank == joined.npos) fail("tokenizer.json: merge {} does not consist of two tokens", {rank});
   return {joined.substr(0, blank), joined.substr(blank + 1)};
 }
 
@@ -280,7 +281,7 @@ Json write_vocabulary(const PieceTokenizer& tokenizer) {
   Json json = Json::object();
   auto& members = json.get_ref<Json::object_t&>();
   members.reserve(static_cast<size_t>(tokenizer.model_size()));
-  for (int64_t id = 0; id < tokenizer.model_size(); ++id)  // json[piece] would search all members and need minutes
+  for (int64_t id = 0; id < tokenizer.model_size(); ++id)  // json[piece] would search all members and take minutes
     if (tokenizer.vocabulary().has(id)) members.emplace_back(std::string(tokenizer.vocabulary().piece(id)), id);
   return json;
 }

@@ -31,7 +31,7 @@ constexpr TokenizerKind kKinds[] = {
     {"bpe", true, true, "vocab min-count special split", train_bpe},
 };
 
-// Collects and counts the characters, and cuts plain texts by their counts.
+// Collects and counts the characters, and cuts plain texts by character count.
 Trained make_char_tokenizer(std::vector<Documents>& sources, double train_fraction, bool has_line_end) {
   CharacterSet characters;
   for (Documents& source : sources) {
@@ -43,8 +43,8 @@ Trained make_char_tokenizer(std::vector<Documents>& sources, double train_fracti
   return std::make_shared<CharTokenizer>(characters.sorted());
 }
 
-// Returns the part of a plain text before its cut, after cutting it if necessary; of other documents, the first ones, as Tokens::split
-// does.
+// Returns the part of a plain text before its cut, and cuts the text if necessary. In other formats, returns the first documents, as
+// Tokens::split does.
 Documents training_part(Documents& documents, double train_fraction) {
   if (documents.is_text() && documents.cut == 0) cut_text(documents, train_fraction);
   Documents part = documents;
@@ -99,7 +99,7 @@ Json read_if_there(const std::string& path) { return path.empty() ? Json() : rea
 // Error: transformers files next to the merges specify a tokenizer other than GPT-2's, or more tokens. The ids would be wrong.
 void check_is_gpt2(const std::string& merges) {
   const auto refuse = [](const std::string& reason) {
-    fail("{}: merges with a vocabulary are read only as GPT-2's, without other tokens; save_pretrained of transformers writes a "
+    fail("{}: merges with a vocabulary are supported only for GPT-2 without added tokens; save_pretrained of transformers writes a "
          "tokenizer.json",
         {reason});
   };

@@ -17,7 +17,7 @@ struct TokenizerKind {
   bool takes_eos;       // <eos> can be added to its vocabulary
   bool needs_size;      // its vocabulary size must be given
   const char* options;  // the options of ricci tokenize train that apply to this kind, without dashes
-  // Trains a tokenizer. Null for char, made from the characters of all texts.
+  // Trains a tokenizer. Null for char: its vocabulary consists of the characters of all texts.
   std::shared_ptr<const Tokenizer> (*train)(const std::vector<Documents>& training_parts, const TrainingOptions& options);
 };
 
@@ -40,7 +40,7 @@ struct TokenizerRecipe {
   Eos eos = Eos::none;            // none, or an end token after each line or document
   bool eos_is_default = false;    // a tokenizer without an end token is accepted
   std::string eos_piece = {};     // as in with_eos
-  bool has_line_end = false;      // char: the line end is always a character
+  bool has_line_end = false;      // char: the vocabulary always contains the line end
   OpenOptions open = {};          // for a file
 
   const TokenizerKind* kind() const { return find_tokenizer_kind(name); }  // null for a file
@@ -52,8 +52,8 @@ struct TokenizerRecipe {
 std::shared_ptr<const Tokenizer> read_tokenizer(const TokenizerRecipe& recipe);
 
 // Makes a recipe's tokenizer from the training part of each source. Characters also come from the validation part, as in nanoGPT. A
-// train_fraction above 0 cuts plain texts: it sets Documents::cut. Errors: the training's; this kind needs a size, or cannot have <eos>; a
-// source is too short to cut.
+// train_fraction above 0 cuts plain texts by setting Documents::cut. Errors: the training's; this kind needs a size, or cannot have <eos>;
+// a source is too short to cut.
 std::shared_ptr<const Tokenizer> make_tokenizer(const TokenizerRecipe& recipe, std::vector<Documents>& sources, double train_fraction = 0);
 
 // The tokenizer that `path` names:
@@ -61,7 +61,7 @@ std::shared_ptr<const Tokenizer> make_tokenizer(const TokenizerRecipe& recipe, s
 //   vocab.bpe or *merges.txt, with encoder.json or *vocab.json in the same folder, or that JSON: only GPT-2's
 //   *vocab.txt (WordPiece, one token per line); a tokenizer_config.json in the same folder can ask for lower case
 //   a folder with one of these
-// Errors name the file: it or its partner is missing; it has the wrong format; merges are not GPT-2's.
+// Errors name the file: the file or its partner is missing; the format is wrong; merges are not GPT-2's.
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const OpenOptions& options = {});
 
 // The tokenizer file in a folder, or empty.

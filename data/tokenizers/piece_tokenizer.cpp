@@ -37,7 +37,7 @@ void Vocabulary::add(std::string_view piece, int64_t id) {
   if (id >= kMaxPieces) fail("vocabulary: has more than {} tokens", {kMaxPieces});
   const std::string& text = texts_.emplace_back(piece);
   const auto [known, is_new] = ids_.emplace(text, static_cast<int32_t>(id));
-  if (!is_new) fail("vocabulary: '{}' has the ids {} and {}", {one_line(piece), known->second, id});
+  if (!is_new) fail("vocabulary: '{}' has two ids, {} and {}", {one_line(piece), known->second, id});
   if (id >= size()) pieces_.resize(static_cast<size_t>(id) + 1, nullptr);
   const std::string*& place = pieces_[static_cast<size_t>(id)];
   if (place) fail("vocabulary: '{}' and '{}' have the same id {}", {one_line(*place), one_line(piece), id});
@@ -92,14 +92,14 @@ void AddedTokens::split(std::string_view text, const std::function<void(size_t b
       continue;
     }
     size_t begin = position, end = position + token->content.size();
-    position = end;  // continues here even if the token is rejected
+    position = end;  // the search continues here even if the token is rejected
     if (token->single_word && !stands_alone(text, begin, end)) continue;
     if (token->lstrip) {
       for (Utf8Character space; begin > from && is_space(space = decode_utf8_before(text, begin));) begin -= space.bytes;
       begin = std::max(begin, from);
     }
     if (token->rstrip) {
-      end = std::max(end, from);  // the previous token can end after it
+      end = std::max(end, from);  // the previous token can end after this one
       for (Utf8Character space; end < text.size() && is_space(space = decode_utf8(text, end));) end += space.bytes;
     }
     if (begin >= end) continue;  // inside the previous token
@@ -132,7 +132,7 @@ PieceTokenizer::PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> ad
     if (token.content.empty()) fail("added tokens: the token with id {} is empty", {token.id});
     const int32_t known = vocabulary_.find(token.content);
     if (known >= 0 && known != token.id)
-      fail("added tokens: '{}' has the id {}, but {} in the vocabulary", {one_line(token.content), token.id, known});
+      fail("added tokens: '{}' has the id {}, expected {} as in the vocabulary", {one_line(token.content), token.id, known});
     if (token.id < 0 || token.id >= most)
       fail("added tokens: the id {} of '{}' is outside 0 ... {}", {token.id, one_line(token.content), most - 1});
     if (known >= 0) continue;
@@ -168,11 +168,11 @@ size_t PieceTokenizer::model_prefix(std::string_view text) const {
 // True if the added tokens on each side of byte `position` do not depend on the other side.
 bool PieceTokenizer::can_separate(std::string_view text, size_t position) const {
   const Utf8Character before = decode_utf8_before(text, position);
-  if (before.bytes > 0 && (unicode_classes()[before.code] & unicode::space)) return false;  // a token can include it
+  if (before.bytes > 0 && (unicode_classes()[before.code] & unicode::space)) return false;  // a token can include this white space
   const std::string_view around = text.substr(position - 1, 2);
   if (raw_.can_straddle(around)) return false;
   if (normalized_.empty() || !normal_form_) return !normalized_.can_straddle(around);
-  // These two bytes stay adjacent when normalized.
+  // These two bytes stay adjacent when the text is normalized.
   return is_ascii_word(around[0]) && static_cast<unsigned char>(around[1]) < 0x80 &&
          !normalized_.can_straddle(normal_form_(around, 0, false));
 }

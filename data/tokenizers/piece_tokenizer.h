@@ -1,6 +1,6 @@
 // The common part of tokenizers with a vocabulary (BPE, WordPiece, words). Added tokens such as <|endoftext|> are found in a text first.
-// The text between them is normalized and encoded by the tokenizer's model. The two vocabularies overlap: a token of the model can also be
-// an added token, and the model does not know other added tokens although they have ids.
+// The text between them is normalized and encoded by the tokenizer's model. The model's vocabulary and the added tokens overlap: a token of
+// the model can also be an added token, and the model does not know other added tokens although they have ids.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@
 namespace ricci {
 
 inline constexpr int64_t kMaxPieces = int64_t{1} << 24;
-inline constexpr int64_t kSpareIds = 1024;  // ids without a token that a file can have
+inline constexpr int64_t kSpareIds = 1024;  // extra ids without a token that a file can have
 
 class Vocabulary {
  public:
@@ -42,7 +42,7 @@ class Vocabulary {
   void add(std::string_view piece, int64_t id);
 
  private:
-  std::deque<std::string> texts_;  // its elements never move
+  std::deque<std::string> texts_;  // deque elements never move
   std::vector<const std::string*> pieces_;
   std::unordered_map<std::string_view, int32_t> ids_;
 };
@@ -96,8 +96,8 @@ class PieceTokenizer : public Tokenizer {
   // This model with a different vocabulary and added tokens. The caller keeps all tokens that the model needs. Error: the token of a byte
   // is missing.
   virtual std::shared_ptr<PieceTokenizer> with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const = 0;
-  // This tokenizer without added tokens, except the token for unknown text; other ids stay. It encodes message texts, so a user cannot
-  // write a marker. Error: an added token is also the token of a byte.
+  // This tokenizer without added tokens, except the token for unknown text; other ids do not change. It encodes message texts, so a user
+  // cannot insert a marker. Error: an added token is also the token of a byte.
   std::shared_ptr<const PieceTokenizer> without_added() const;
 
  protected:
@@ -105,7 +105,7 @@ class PieceTokenizer : public Tokenizer {
   size_t model_prefix(std::string_view text) const final;
   Marks model_marks() const override;
 
-  // Normalizes a part of a text. The offset is for messages; `starts` is true at the start of the text and after an added token.
+  // Normalizes a part of a text. `offset` is for messages; `starts` is true at the start of the text and after an added token.
   using NormalForm = std::function<std::string(std::string_view text, int64_t offset, bool starts)>;
 
   // Adds the tokens that the vocabulary lacks. An empty normal_form leaves texts unchanged. Errors: an added token has a different id in
@@ -127,7 +127,7 @@ class PieceTokenizer : public Tokenizer {
   int64_t model_size_;
   std::vector<AddedToken> added_;
   NormalForm normal_form_;
-  AddedTokens raw_, normalized_;  // to find in the text, and in the normalized text
+  AddedTokens raw_, normalized_;  // found in the text, and in the normalized text
 };
 
 }  // namespace ricci

@@ -66,10 +66,10 @@ uint64_t Tokenizer::hash() const { return hash_bytes(to_json()); }
 void Tokenizer::set_eos(Eos after, const std::string& piece) {
   if (after == Eos::none) fail("eos: expected line or document, got none");
   if (eos_ != Eos::none)
-    fail("{} tokenizer: it already adds '{}' after every {}; a second end token cannot be added",
+    fail("{} tokenizer: already adds '{}' after every {}; a second end token cannot be added",
         {name(), one_line(eos_piece_), name_of(eos_)});
   eos_id_ = find(piece);
-  if (eos_id_ < 0) fail("{} tokenizer: its vocabulary has no token '{}' to put after every {}", {name(), one_line(piece), name_of(after)});
+  if (eos_id_ < 0) fail("{} tokenizer: the vocabulary has no token '{}' to put after every {}", {name(), one_line(piece), name_of(after)});
   eos_ = after;
   eos_piece_ = piece;
 }
@@ -147,7 +147,7 @@ std::vector<std::pair<int64_t, int64_t>> match_tokens(const Tokenizer& a, const 
 namespace {
 
 constexpr size_t kPart = 32 << 10;                      // bytes that one thread encodes at a time
-constexpr int64_t kFewParts = 1024, kGrainOfMany = 16;  // many parts are short
+constexpr int64_t kFewParts = 1024, kGrainOfMany = 16;  // with many parts, most are short
 
 struct Part {
   size_t piece;  // index

@@ -1,5 +1,5 @@
 // Converts text to token ids and back. Ids are 0 ... vocab_size() - 1. A tokenizer can put a token such as <eos> after every line or
-// document. Without it a model never learns to stop.
+// document. Without such a token, a model never learns to stop.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -31,7 +31,7 @@ struct DecodeState {
 struct Marks {
   int64_t first = -1;              // starts every document, prompt and scored text, and is never a target
   int64_t begin = -1;              // the bos_token of other programs; texts can start without it
-  std::vector<int64_t> ends = {};  // each ends a text that a model writes; the token after documents is first
+  std::vector<int64_t> ends = {};  // each ends a text that a model writes; the end token of documents comes first
 };
 
 class Tokenizer {
@@ -42,14 +42,14 @@ class Tokenizer {
   virtual int64_t vocab_size() const = 0;
   // The id of a token as written in the vocabulary, or -1.
   virtual int64_t find(std::string_view /*piece*/) const { return -1; }
-  // The id for text that the vocabulary lacks, or -1. It is never the end token, even if a file uses one token for both.
+  // The id for text that the vocabulary lacks, or -1. This id is never the end token's, even if a file uses one token for both.
   virtual int64_t unknown_id() const { return -1; }
 
-  // Eos::line: the token replaces the end of each line and is decoded to a line end. Eos::document: it is put after each document.
+  // Eos::line: the token replaces the end of each line and is decoded to a line end. Eos::document: the token is put after each document.
   Eos eos() const { return eos_; }
   const std::string& eos_piece() const { return eos_piece_; }
-  // For functions that make tokenizers; others call with_eos. Errors: the vocabulary lacks the token; `after` is Eos::none; the tokenizer
-  // already has an end token.
+  // For functions that make tokenizers; other functions call with_eos. Errors: the vocabulary lacks the token; `after` is Eos::none; the
+  // tokenizer already has an end token.
   void set_eos(Eos after, const std::string& piece);
   Marks marks() const;
 
@@ -57,7 +57,7 @@ class Tokenizer {
   std::vector<int64_t> encode(std::string_view text) const;
   // The ids of the start of a text, with marks().first, if any, before them.
   std::vector<int64_t> encode_start(std::string_view text) const;
-  // The text of the ids. It can end inside a character. Error: an id is outside the vocabulary; the message contains its index.
+  // The text of the ids. The text can end inside a character. Error: an id is outside the vocabulary; the message contains its index.
   std::string decode(std::span<const int64_t> ids) const;
 
   // Decodes token by token, for text that is shown while a model writes it. Returns the text that is certain after this id, in complete
@@ -73,12 +73,12 @@ class Tokenizer {
   std::string to_json() const { return json().dump(); }
   // The JSON without eos(), for programs that read its id from a config.
   virtual Json model_json() const = 0;
-  // A hash of the JSON. Shards and checkpoints contain it.
+  // A hash of the JSON. Shards and checkpoints contain this hash.
   uint64_t hash() const;
 
-  // Appends the ids of a piece of a text. Its offset is for messages; `starts` is true at the start of the text.
+  // Appends the ids of a piece of a text. `offset` is for messages; `starts` is true at the start of the text.
   void append_ids(std::string_view piece, int64_t offset, std::vector<int64_t>& ids, bool starts = true) const;
-  // The length of the longest start of the text that can be encoded separately from everything after it.
+  // The length of the longest prefix of the text that can be encoded separately from everything after it.
   size_t complete_prefix(std::string_view text) const;
   // Appends the token after a document, if eos() asks for it. `last` contains the last bytes of the document.
   void append_end(std::string_view last, std::vector<int64_t>& ids) const;
@@ -88,7 +88,7 @@ class Tokenizer {
   virtual void append_model_ids(std::string_view piece, int64_t offset, bool starts, std::vector<int64_t>& ids) const = 0;
   virtual size_t model_prefix(std::string_view text) const = 0;
   virtual Marks model_marks() const { return {}; }
-  // Appends the bytes of an id inside the vocabulary. It can use state.at_start.
+  // Appends the bytes of an id inside the vocabulary. Implementations can use state.at_start.
   virtual void append_text(int64_t id, DecodeState& state, std::string& text) const = 0;
 
  private:
@@ -99,10 +99,10 @@ class Tokenizer {
   int64_t eos_id_ = -1;
 };
 
-inline constexpr int64_t kMaxTokenizer = 64 << 20;  // bytes of its JSON
+inline constexpr int64_t kMaxTokenizer = 64 << 20;  // maximum bytes of its JSON
 
-// Reads a tokenizer written by to_json() or another program (json.cpp). Errors: it is not JSON, too long or nested too deeply; a member is
-// missing or wrong; a component is not supported.
+// Reads a tokenizer written by to_json() or another program (json.cpp). Errors: the text is not JSON, too long or nested too deeply; a
+// member is missing or wrong; a component is not supported.
 std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json);
 
 // Additions to a tokenizer, applied to its JSON.
@@ -112,14 +112,14 @@ struct Additions {
   Eos eos = Eos::none;
   std::string eos_piece = {};
 };
-// Errors: the vocabulary already has the token, or cannot have tokens; a mark has no token; set_eos's.
+// Errors: the vocabulary already has the token, or cannot be extended; a mark has no token; set_eos's.
 std::shared_ptr<const Tokenizer> with_additions(const Tokenizer& tokenizer, const Additions& additions);
 
 // The tokenizer with this token after each line or document. A missing token is added to the vocabulary. An empty token means end_of_text
 // after documents, or <eos>. Eos::none changes nothing. Error: this kind of tokenizer cannot have the token.
 std::shared_ptr<const Tokenizer> with_eos(std::shared_ptr<const Tokenizer> tokenizer, Eos after, std::string piece = "");
 
-// The tokenizer with its end_of_text after each document. It is not changed if it has no end_of_text, or an end token already.
+// The tokenizer with its end_of_text after each document. A tokenizer is not changed if it has no end_of_text, or already has an end token.
 std::shared_ptr<const Tokenizer> with_own_eos(std::shared_ptr<const Tokenizer> tokenizer);
 
 // The token that ends a text: the first of Marks::ends, or a token with a usual name such as <|endoftext|>, or empty.

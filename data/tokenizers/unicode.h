@@ -35,7 +35,7 @@ bool composes_apart(char32_t before, char32_t after);
 // Normalization form D: a letter with an accent becomes the letter and the accent.
 std::string decompose_characters(std::string_view text);
 
-// Appends the lower-case form of a character, independently of the language. It can be two characters: U+0130 becomes an i and a dot.
+// Appends the lower-case form of a character, independently of the language. The form can be two characters: U+0130 becomes an i and a dot.
 void append_lower_case(char32_t code, std::string& text);
 
 }  // namespace ricci

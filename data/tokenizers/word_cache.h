@@ -1,4 +1,4 @@
-// Caches the ids of words that repeat. The cache never changes the ids.
+// Caches the ids of repeated words. The cache never changes the ids.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -12,10 +12,10 @@
 
 namespace ricci {
 
-// A hash table with one slot per hash: a later word replaces an earlier one. It starts small, for prompts, and grows.
+// A hash table with one slot per hash: a later word replaces an earlier one. The table starts small, for prompts, and grows.
 class WordCache {
  public:
-  // Appends the ids of the first `word` bytes of the text. On a miss, encode() appends them.
+  // Appends the ids of the first `word` bytes of the text. On a miss, encode() appends the ids.
   template <class Encode> void append(std::string_view text, size_t word, std::vector<int64_t>& ids, const Encode& encode) {
     if (word > kLongestWord) return encode();
     const Key key = key_of(text.substr(0, word), text.size());
@@ -33,7 +33,7 @@ class WordCache {
   static constexpr size_t kLongestWord = 23, kMaxIds = 8;  // bytes, ids
   static constexpr int kMaxBits = 15;                      // 2 MiB
 
-  // A word: its bytes, zeros, and its length in the last byte.
+  // A word: its bytes, zero padding, and its length in the last byte.
   struct Key {
     std::array<uint64_t, 3> parts;
     bool operator==(const Key&) const = default;
@@ -85,7 +85,7 @@ class WordCache {
   std::vector<Slot> slots_ = std::vector<Slot>(size_t{1} << bits_);
 };
 
-// Each tokenizer has a number. A thread has one cache, and checks that it belongs to this tokenizer.
+// Each tokenizer has a number. With it, a thread checks that its cache belongs to this tokenizer.
 class WordCacheOwner {
  public:
   // This thread's cache, emptied if a different tokenizer used it.

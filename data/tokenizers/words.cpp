@@ -70,7 +70,7 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedT
   if (unknown_ < 0) fail("wordpiece tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(options_.unknown)});
   if (options_.prefix.empty()) fail("wordpiece tokenizer: the prefix of tokens that continue a word is empty");
   if (options_.longest_word < 1 || options_.longest_word > kMaxLetters)
-    fail("wordpiece tokenizer: the longest word is {} characters, expected 1 to {}", {options_.longest_word, kMaxLetters});
+    fail("wordpiece tokenizer: the longest word has {} characters, expected 1 to {}", {options_.longest_word, kMaxLetters});
   for (int64_t id = 0; id < model_size(); ++id) longest_ = std::max(longest_, this->vocabulary().piece(id).size());
 }
 
@@ -106,7 +106,8 @@ void WordPieceTokenizer::append_plain(std::string_view text, int64_t, bool, std:
     cache.append(text.substr(position - word.size()), word.size(), ids, [&] { append_word(word, ids); });
 }
 
-// White space and punctuation end a word, and so do Chinese characters if each is a word. Normalization never moves accents past them.
+// White space and punctuation end a word, and so do Chinese characters if each is a word. Normalization never moves accents past these
+// characters.
 bool WordPieceTokenizer::can_cut(std::string_view text, size_t position) const {
   const Utf8Character c = decode_utf8(text, position);
   if (c.bytes == 0) return false;

@@ -1,5 +1,5 @@
 // Tokenizers of words. WordTokenizer gives each word an id, as is usual for WikiText and Penn Treebank, and maps all other words to <unk>.
-// BERT's WordPiece avoids this: it divides a word into the longest possible tokens, from left to right.
+// BERT's WordPiece avoids most unknown words: it divides a word into the longest possible tokens, from left to right.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -40,12 +40,12 @@ struct BertText {
   bool strip_accents = false;
   bool lowercase = false;
 
-  // `offset` is the position of the text, for the message. Error: the text is not UTF-8.
+  // `offset` is the position of the text, for messages. Error: the text is not UTF-8.
   std::string normalize(std::string_view text, int64_t offset) const;
 };
 
 // Returns the next word of a normalized text from byte `position`, and moves the position past it; empty at the end. A word is a
-// punctuation character, or everything up to the next one or to white space.
+// punctuation character, or everything up to the next punctuation or white space.
 std::string_view next_bert_word(std::string_view text, size_t& position);
 
 struct WordPieceOptions {

@@ -145,8 +145,8 @@ sed 's/^0/1/; t; s/^1/2/' numbers.tsv | head -200 >from_one.tsv
 refuse 'labels from 1' 1 'from_one\.tsv:[0-9]+: label 2 is out of range: the labels of 2 classes are 0 to 1; set more classes, or list all labels' "${bad[@]}" data=from_one.tsv label_field=1
 alike from_one data=from_one.tsv label_field=1 'labels=[1, 2]'
 prints 'are named' '^2 +1 0\.[0-9]+  2 0\.[0-9]+  good film$' predict from_one 'good film'
-refuse 'labels without a field' 1 'classes, labels: are given, but label_field is not' prepare reviews.tsv --labels negative,positive --tokenizer words.json --output bad
-refuse 'a field without classes' 1 'label_field: is given, but neither classes nor labels are' prepare reviews.tsv --label-field 1 --tokenizer words.json --output bad
+refuse 'labels without a field' 1 'classes, labels: require label_field' prepare reviews.tsv --labels negative,positive --tokenizer words.json --output bad
+refuse 'a field without classes' 1 'label_field: requires classes or labels' prepare reviews.tsv --label-field 1 --tokenizer words.json --output bad
 refuse 'in an evaluation, too' 1 'numbers\.tsv:201: label 7 is out of range' eval plain --data numbers.tsv
 accept 'shards of more classes' prepare numbers.tsv --format tsv --label-field 1 --classes 8 --tokenizer words.json --output more
 refuse 'than the model has' 1 'data: more has labels of 8 classes, but model\.classes: 2' "${bad[@]}" data=more

@@ -86,7 +86,7 @@ rows.jsonl --text-field body --label-field stars
 rows.data --format jsonl --text-field body --label-field stars
 rows.latin1 --format jsonl --text-field body --label-field stars --encoding latin-1
 WORDS
-refuse 'labels without their field' 1 'are given, but label_field is not' eval reviews --data rows.csv --text-field body
+refuse 'labels without their field' 1 'require label_field' eval reviews --data rows.csv --text-field body
 refuse 'fields of a plain text' 1 'text_field: only jsonl, tsv and csv have fields' eval reviews --data rows.txt --format text --text-field 1
 refuse 'a format with answers' 1 '--format: pairs, but the run learned tsv' eval reviews --data rows.txt --format pairs
 

@@ -112,7 +112,7 @@ done
 gzip -k i32.bin
 refuse 'compressed' 1 'i32\.bin\.gz: looks like numbers of 4 bytes' prepare i32.bin.gz --format u16 --tokenizer bpe.json --output wide
 printf 'abc' >half.bin
-refuse 'half an id' 1 'half\.bin: ids have two bytes each, but there are 3 bytes' prepare half.bin --format u16 --tokenizer bpe.json --output bad_half
+refuse 'half an id' 1 'half\.bin: has 3 bytes, expected two for each id' prepare half.bin --format u16 --tokenizer bpe.json --output bad_half
 for words in '--documents line' '--eos line' '--encoding latin-1'; do
   refuse "ids are no text: $words" 1 "${words% *}: is for texts, but --format u16 reads ids, and each file is one document" \
     prepare train.bin --format u16 --tokenizer bpe.json $words --output bad_ids
@@ -150,10 +150,10 @@ refuse 'a template of other lines' 1 '--chat: is for messages, not for pairs' pr
 refuse 'shards of one document are not split' 1 'file: a training fraction of 0\.9 leaves no documents for training or validation; set validation=\.\.\.' train tiny.yaml data=file
 shuffled=(train tiny.yaml order=shuffled)
 refuse 'more weights than corpora' 1 'weights: has 2 entries, expected 1 \(one for each entry of data\)' "${shuffled[@]}" data=whole weights='[1, 2]'
-refuse 'shards beside a text' 1 'data: .*whole holds shards, but .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
+refuse 'shards beside a text' 1 'data: .*whole contains shards, but .*text\.txt is a text' "${shuffled[@]}" data='[whole, text.txt]'
 accept 'the same text with another tokenizer' prepare corpus --documents line --output chars
-refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole has its own, a byte tokenizer of 256 tokens' train tiny.yaml data=whole tokenizer=bpe model.vocab=300
-refuse 'another tokenizer for tokens' 1 'tokenizer: .*chars/tokenizer\.json, but .*whole has its own, a byte tokenizer' train tiny.yaml data=whole tokenizer=chars/tokenizer.json
+refuse 'a vocabulary for tokens' 1 'tokenizer: bpe, but .*whole already contains a byte tokenizer of 256 tokens' train tiny.yaml data=whole tokenizer=bpe model.vocab=300
+refuse 'another tokenizer for tokens' 1 'tokenizer: .*chars/tokenizer\.json, but .*whole already contains a byte tokenizer' train tiny.yaml data=whole tokenizer=chars/tokenizer.json
 perl -e 'print pack("l<256", 20240520, 1, 400), pack("S<400", map { 97 + $_ % 26 } 1 .. 400)' >foreign.bin
 accept 'shards of another program' train tiny.yaml name=foreign data=foreign.bin validation=foreign.bin tokenizer=byte
 for words in 'eos: line' 'format: jsonl'; do
@@ -162,7 +162,7 @@ for words in 'eos: line' 'format: jsonl'; do
       train tiny.yaml data=$data tokenizer=whole/tokenizer.json "${words/: /=}"
   done
 done
-refuse 'shards of another tokenizer than the model' 1 'chars: the shards were made by a different tokenizer, of 23 tokens, than the byte' eval runs/whole --data chars
+refuse 'shards of another tokenizer than the model' 1 'chars: the shards were made by a different tokenizer of 23 tokens, not by the byte' eval runs/whole --data chars
 cp -r whole bad_shards && printf x | dd of=bad_shards/shard-00003.tokens bs=1 seek=500 conv=notrunc status=none
 refuse 'an altered shard' 1 'bad_shards/shard-00003\.tokens: the shard was altered or damaged' "${shuffled[@]}" data=bad_shards steps=2000
 printf 'caf\xe9\n' >latin.txt

@@ -46,7 +46,7 @@ size_t Merges::find_slot(uint32_t left, uint32_t right) const {
 size_t Merges::apply(std::span<uint32_t> pieces) const { return pieces.size() <= kLongestShort ? apply_short(pieces) : apply_long(pieces); }
 
 size_t Merges::apply_short(std::span<uint32_t> pieces) const {
-  std::array<uint32_t, kLongestShort> ranks;  // for each token and the next
+  std::array<uint32_t, kLongestShort> ranks;  // rank of the pair of each token and the next
   size_t count = pieces.size();
   for (size_t i = 0; i + 1 < count; ++i) ranks[i] = find_rank(pieces[i], pieces[i + 1]);
   while (count > 1) {
@@ -135,7 +135,7 @@ std::function<std::string(std::string_view, int64_t, bool)> normal_form_of(const
   return [prepends](std::string_view text, int64_t, bool starts) { return with_underscores(text, prepends && starts); };
 }
 
-// The end of a word: leading underscores, then everything up to the next one.
+// The end of a word: leading underscores, then everything up to the next underscore.
 size_t underscore_end(std::string_view text, size_t position) {
   while (text.substr(position).starts_with(kUnderscore)) position += kUnderscore.size();
   return std::min(text.find(kUnderscore, position), text.size());
@@ -157,7 +157,7 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
   bytes_of_id_.resize(static_cast<size_t>(pieces.size()));
   for (int64_t id = 0; id < pieces.size(); ++id) {
     const std::string piece(pieces.piece(id));
-    // No merge leads to a token with other letters, so it is decoded as written.
+    // No merge leads to a token with other letters, so such a token is decoded as written.
     bytes_of_id_[static_cast<size_t>(id)] = is_byte_level() ? letters_to_bytes(piece).value_or(piece) : replaced(piece, kUnderscore, " ");
   }
   for (const AddedToken& token : added_tokens())
@@ -200,7 +200,7 @@ std::shared_ptr<PieceTokenizer> BpeTokenizer::with_vocabulary(Vocabulary pieces,
     if (pieces.find(left) >= 0 && pieces.find(right) >= 0 && pieces.find(left + right) >= 0) merges.emplace_back(left, right);
   }
   BpeOptions options = options_;
-  options.post_processor = nullptr;  // it contains ids; the one for options.first is written again
+  options.post_processor = nullptr;  // contains ids; the template for options.first is written again
   const auto is_first = [&](const AddedToken& token) { return token.content == options_.first; };
   if (pieces.find(options.first) < 0 && std::none_of(added.begin(), added.end(), is_first)) options.first.clear();
   auto other = std::make_shared<BpeTokenizer>(std::move(pieces), merges, std::move(added), std::move(options));

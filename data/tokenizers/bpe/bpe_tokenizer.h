@@ -40,7 +40,7 @@ class Merges {
   size_t apply_long(std::span<uint32_t> pieces) const;
 
   std::vector<Merge> merges_;
-  std::vector<Slot> slots_;  // their number is a power of two; at most half are used
+  std::vector<Slot> slots_;  // the number of slots is a power of two; at most half are used
   int shift_;
 };
 
@@ -57,10 +57,10 @@ enum class Underscores : uint8_t {
 
 struct BpeOptions {
   const SplitPattern* pattern = &split_patterns()[0];
-  bool add_prefix_space = false;  // adds a space before a text that does not begin with one
+  bool add_prefix_space = false;  // adds a space before a text that does not begin with a space
   bool ignore_merges = false;     // a word that is a token gets its id, even if no merges lead to it
-  bool compose = false;           // normalizes the text to form C first; it must be valid UTF-8
-  std::string unknown = {};       // the token for unknown bytes; if empty, they are an error
+  bool compose = false;           // first normalizes the text to form C; the text must be valid UTF-8
+  std::string unknown = {};       // the token for unknown bytes; if empty, such bytes are an error
   Json post_processor = nullptr;  // from the file, kept only for writing
   std::string first = {};         // the token that starts every text (Marks::first), or empty
   Underscores underscores = Underscores::none;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint8_t kWordClasses = unicode::letter | unicode::number | unicode::space;
 
-// A character's class, one of kWordClasses or 0, and its end.
+// The class of a character (one of kWordClasses, or 0) and the position after it.
 struct Character {
   uint8_t kind;
   size_t end;
@@ -45,7 +45,7 @@ inline size_t run_end(std::string_view text, size_t position, uint8_t kind) {
   return position;
 }
 
-// The end of the contraction with its apostrophe at `position`, or `position` itself.
+// The end of the contraction that starts with an apostrophe at `position`, or `position` itself.
 size_t contraction_end(std::string_view text, size_t position, bool any_case) {
   const auto letter = [&](size_t i) {
     const char c = i < text.size() ? text[i] : ' ';

@@ -1,5 +1,5 @@
 // Learns the merges of byte pair encoding. Counting all pairs for every merge would take hours, so a merge updates only the counts of words
-// that contain its pair. A heap gives the most frequent pair; an entry with an outdated count is put back with the new one.
+// that contain its pair. A heap gives the most frequent pair; an entry with an outdated count is put back with the new count.
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
@@ -22,7 +22,7 @@ struct PairHash {
 
 struct Occurrences {
   int64_t count = 0;
-  std::vector<uint32_t> words;  // that contain or contained the pair
+  std::vector<uint32_t> words;  // words that contain or contained the pair
 };
 using Pairs = std::unordered_map<Pair, Occurrences, PairHash>;
 
@@ -38,7 +38,7 @@ void note(Pairs& pairs, Pair pair, int64_t count, uint32_t word) {
   if (occurrences.words.empty() || occurrences.words.back() != word) occurrences.words.push_back(word);
 }
 
-// Counts the pairs of all words; each thread counts a share of the words.
+// Counts the pairs of all words; each thread processes some of the words.
 Pairs count_pairs(const std::vector<PieceWord>& words) {
   const auto lanes = static_cast<size_t>(thread_count());
   const size_t share = (words.size() + lanes - 1) / lanes;

@@ -29,7 +29,7 @@ void add(WordCounts& counts, std::string_view word, int64_t count = 1) {
 using CountPiece = std::function<void(const DocumentPiece& piece, WordCounts& counts)>;
 using Words = std::vector<std::pair<std::string, int64_t>>;
 
-// Each thread counts its share of the pieces.
+// Counts the words; each thread handles some of the pieces.
 void count_pieces(std::vector<DocumentPiece>& pieces, const CountPiece& count_piece, std::vector<WordCounts>& counts) {
   const size_t lanes = counts.size();
   parallel_for(static_cast<int64_t>(lanes), 1, [&](int64_t begin, int64_t end) {
@@ -84,7 +84,7 @@ std::vector<AddedToken> as_added(const std::vector<std::string>& special) {
 // Error: the vocabulary is smaller than its initial tokens, or too large.
 void check_size(const char* who, const TrainingOptions& options, size_t least) {
   if (options.vocab < static_cast<int64_t>(least))
-    fail("{}: the vocabulary size is {}, but {} tokens are needed before the first merge", {who, options.vocab, least});
+    fail("{}: the vocabulary size is {}, expected at least {}, the number of tokens before the first merge", {who, options.vocab, least});
   if (options.vocab > kMaxPieces) fail("{}: the vocabulary size is {}, expected at most {}", {who, options.vocab, kMaxPieces});
 }
 
@@ -188,7 +188,7 @@ std::shared_ptr<const Tokenizer> train_words(const std::vector<Documents>& sourc
 
 std::shared_ptr<const Tokenizer> restrict_to(const Documents& documents, const Tokenizer& tokenizer) {
   const auto* const old = dynamic_cast<const PieceTokenizer*>(&tokenizer);
-  if (!old) fail("restrict: the {} tokenizer has no tokens to leave out; only bpe, wordpiece and word do", {tokenizer.name()});
+  if (!old) fail("restrict: expected a bpe, wordpiece or word tokenizer, got a {} tokenizer", {tokenizer.name()});
   std::vector<bool> kept = find_used_pieces(documents, tokenizer);
   std::vector<AddedToken> added = old->added_tokens();
   for (const AddedToken& token : added) kept[static_cast<size_t>(token.id)] = true;

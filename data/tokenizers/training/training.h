@@ -19,8 +19,8 @@ struct TrainingOptions {
   bool lines = false;                                  // for BPE: line ends are replaced by <eos>
 };
 
-// Trains byte-level BPE. It starts with the 256 bytes. Repeatedly, the most frequent pair of adjacent tokens becomes a token (on a tie, the
-// pair with smaller ids).
+// Trains byte-level BPE. The vocabulary starts with the 256 bytes. Repeatedly, the most frequent pair of adjacent tokens becomes a token
+// (on a tie, the pair with smaller ids).
 std::shared_ptr<const Tokenizer> train_bpe(const std::vector<Documents>& sources, const TrainingOptions& options);
 
 // A word as tokens, and the number of its occurrences.
@@ -35,8 +35,8 @@ std::vector<Merges::Merge> learn_merges(std::vector<PieceWord> words, std::vecto
 // The vocabulary is <unk>, then the most frequent words; equally frequent words are in byte order.
 std::shared_ptr<const Tokenizer> train_words(const std::vector<Documents>& sources, const TrainingOptions& options);
 
-// Returns the tokenizer without the tokens that these texts do not need; it divides them as before. Special tokens, the bytes of BPE, parts
-// of merges, and the end token stay; all get new ids in the old order. Error: the tokenizer is not BPE, WordPiece or words.
+// Returns the tokenizer without the tokens that these texts do not need; it divides the texts as before. Special tokens, the bytes of BPE,
+// parts of merges, and the end token stay; all get new ids in the old order. Error: the tokenizer is not BPE, WordPiece or words.
 std::shared_ptr<const Tokenizer> restrict_to(const Documents& documents, const Tokenizer& tokenizer);
 
 }  // namespace ricci

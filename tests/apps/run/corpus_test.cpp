@@ -142,7 +142,7 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
   const std::string unended = prepare("open", ended).substr(5), closed = prepare("closed", with_eos(ended, Eos::document)).substr(5);
   CHECK(test::bounded_error([&] { open_corpus(load_config<TrainConfig>("", {"data=[" + unended + ", " + closed + "]"})); }) ==
         closed +
-            ": the shards were made by a different tokenizer, of 3 tokens, than the char tokenizer of 3 tokens; ricci prepare --eos gives "
+            ": the shards were made by a different tokenizer of 3 tokens, not by the char tokenizer of 3 tokens; ricci prepare --eos gives "
             "all shards the same end token");
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a 
   CHECK(refused({"tokenizer=byte", "model.vocab=300"}) ==
         "model.vocab: 300, but the byte tokenizer has 256 tokens; model.vocab=0 uses them all");
   CHECK(refused({"tokenizer=bpe", "model.vocab=200"}) ==
-        "bpe training: the vocabulary size is 200, but 256 tokens are needed before the first merge");
+        "bpe training: the vocabulary size is 200, expected at least 256, the number of tokens before the first merge");
 }
 
 TEST_CASE("keys: the first condition that fails is the one that is named") {

@@ -85,7 +85,7 @@ accept 'and the second' train "${columns[@]}" name=halves
 same_model 'a run that goes on reads the windows of one that was not interrupted' columns halves
 accept 'crops' train "${columns[@]}" name=crops order=crops
 other_model 'which are others than crops' columns crops
-refuse 'columns that are shorter than the context' 1 'in each of 900 columns, but the context is' train "${columns[@]}" batch=900
+refuse 'columns that are shorter than the context' 1 'in each of 900 columns, fewer than the context of' train "${columns[@]}" batch=900
 refuse 'weights of columns' 1 'weights: is read only with order: shuffled' train "${columns[@]}" weights='[1]'
 
 # ---- Patience. A rate this high makes the validation loss worse after some steps.

@@ -463,6 +463,6 @@ TEST_CASE("documents without labels") {
   CHECK(error_of([&] { SequenceStream({plain}, {.context = 4, .rows = RowKind::whole}); }) == "plain: has no labels");
   const Tokens tokens = labelled(folder, "a", 3);
   CHECK(error_of([&] { EvaluationBatches::documents(tokens, 0, 4); }) ==
-        "batches of documents: batch is 0 and context is 4, both must be 1 or more");
+        "batches of documents: batch is 0 and context is 4; both must be 1 or more");
   CHECK(error_of([&] { EvaluationBatches::documents(tokens, 2, 4).at(2); }) == "evaluation: batch 2 does not exist; there are 2 batches");
 }

@@ -127,8 +127,8 @@ TEST_CASE("random crops: the shortest text, and errors with both numbers") {
   CHECK(numbers_of(only.ids_bc) == std::vector<int64_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4});
   CHECK(numbers_of(only.targets) == std::vector<int64_t>{1, 2, 3, 4, 5, 1, 2, 3, 4, 5});
   CHECK(error_of([] { RandomCrops(positions(5), 2, 5, 1); }) == "random crops: ids has 5 tokens, but a context of 5 needs 6");
-  CHECK(error_of([] { RandomCrops(positions(5), 0, 5, 1); }) == "random crops: batch is 0 and context is 5, both must be 1 or more");
-  CHECK(error_of([] { RandomCrops(positions(5), 3, 0, 1); }) == "random crops: batch is 3 and context is 0, both must be 1 or more");
+  CHECK(error_of([] { RandomCrops(positions(5), 0, 5, 1); }) == "random crops: batch is 0 and context is 5; both must be 1 or more");
+  CHECK(error_of([] { RandomCrops(positions(5), 3, 0, 1); }) == "random crops: batch is 3 and context is 0; both must be 1 or more");
 }
 
 TEST_CASE("column batches: columns of equal length in consecutive windows") {
@@ -166,7 +166,7 @@ TEST_CASE("column batches: the micro-batches of a step have the rows of one larg
 
 TEST_CASE("column batches: errors with all numbers") {
   CHECK(error_of([] { ColumnBatches(positions(100), 20, 5); }) ==
-        "column batches: ids has 100 tokens, 4 in each of 20 columns, but the context is 5");
+        "column batches: ids has 100 tokens, 4 in each of 20 columns, fewer than the context of 5");
   CHECK(error_of([] { ColumnBatches(positions(5), 1, 5); }) == "column batches: ids has 5 tokens, but a context of 5 needs 6");
 }
 
@@ -241,7 +241,7 @@ TEST_CASE("windows: errors with both numbers") {
         "evaluation: batch 2 does not exist; there are 2 batches");
   for (const int64_t from : {-1, 8})
     CHECK(error_of([&] { EvaluationBatches::windows(positions(20), 2, 8, 8, from); }) ==
-          "evaluation windows: from is position " + std::to_string(from) + " of a context of 8, expected 0 to 7");
+          "evaluation windows: from is " + std::to_string(from) + " with a context of 8, expected 0 to 7");
 }
 
 TEST_CASE("batches: sizes at the end of the range of 64 bits are errors or as many as there are") {

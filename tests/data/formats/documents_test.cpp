@@ -139,7 +139,8 @@ TEST_CASE("a file that is packed in another way is not taken for a text") {
   const std::string tar = write_tar(folder, "x.tar", {{"a.txt", "text"}, {"b.txt.gz", gzip}}, ARCHIVE_FILTER_NONE);
   CHECK(error_of([&] { documents_of(tar, {}); }) == "data: x.tar: b.txt.gz is compressed as gzip; archive members must not be compressed");
   const std::string holes = write_tar(folder, "x.tar", {{"a.sparse", std::string(4'096, 'x')}}, ARCHIVE_FILTER_NONE);
-  CHECK(error_of([&] { documents_of(holes, {}); }) == "data: x.tar: a.sparse is a sparse member, not supported; pack it without --sparse");
+  CHECK(error_of([&] { documents_of(holes, {}); }) ==
+        "data: x.tar: a.sparse is a sparse member; to read it, pack the archive without --sparse");
 }
 
 TEST_CASE("archives that were joined are read to their end, and so is the checksum of a compressed one") {
@@ -366,7 +367,7 @@ TEST_CASE("JSONL and TSV, with labels") {
   CHECK(error("{\"t\":\"a\",\"l\":1.5}", labelled) == "r:1: label 1.5 is not an integer from 0 to 2");
   CHECK(error("1\ta\n2\tb\n", tsv) == "r:2: label 2 is out of range: the labels of 2 classes are 0 to 1" + more);
   CHECK(error("1\ta\npos\tb\n", tsv) == "r:2: label 'pos' is not an integer from 0 to 1" + words);
-  CHECK(error("1\n", tsv) == "r:1: has 1 columns, but text_field is 2");
+  CHECK(error("1\n", tsv) == "r:1: has 1 columns, but text_field is column 2");
   CHECK(error("{\"text\":\"\xff\"}", json) ==
         "r: byte 9 (value 0xff) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text");
   CHECK(contains(error(std::string(DocumentReader::kMaxLine + 300'000, 'x'), json), "r:1: the line has more than 67108864 bytes"));
@@ -379,8 +380,8 @@ TEST_CASE("options that do not belong together") {
       error({.format = format_of(kTsv), .documents = "line"}) == "documents: applies only to format: text; in tsv each line is a document");
   CHECK(error({.text_field = "a"}) == "text_field: only jsonl, tsv and csv have fields");
   CHECK(error({.label_field = "a"}) == "label_field: only jsonl, tsv and csv have fields");
-  CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field: is given, but neither classes nor labels are");
-  CHECK(error({.format = format_of(kJsonl), .classes = 2}) == "classes, labels: are given, but label_field is not");
+  CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field: requires classes or labels");
+  CHECK(error({.format = format_of(kJsonl), .classes = 2}) == "classes, labels: require label_field");
   CHECK(error({.format = format_of(kTsv), .text_field = "text"}) == "text_field: 'text' is not a column number (the first column is 1)");
   CHECK(error({.format = format_of(kTsv), .text_field = "0"}) == "text_field: '0' is not a column number (the first column is 1)");
   const ScratchFolder folder;

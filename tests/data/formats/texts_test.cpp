@@ -143,7 +143,7 @@ TEST_CASE("texts: a document starts at the character of the cut, reading resumes
   const TextSource known(half);
   folder.write("half", std::string(1000, 'x'));
   CHECK(error_of([&] { read_texts({.files = known, .cut = 199'999}, complete_utf8_prefix, pieces); }) ==
-        "data: half ends at character 1000, but it is cut at character 199999");
+        "data: half ends at character 1000, before the cut at character 199999");
 }
 
 TEST_CASE("texts: reading 16 MB does not raise resident memory by more than 4 MB, whatever the words") {

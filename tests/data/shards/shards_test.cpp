@@ -148,7 +148,7 @@ TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks instead of
   CHECK(error_of([&] { text_of(Tokens::open(llama, CharTokenizer("abc")), 0, 5); }) ==
         llama + ": id 4 at position 2 is outside the vocabulary of 3");
   const std::string cut = folder.write("cut.bin", llmc_shard(20240520, 1, {1, 2, 3}, 2, 5));
-  CHECK(error_of([&] { Tokens::open(cut, tokenizer); }) == cut + ": the shard has 1030 bytes instead of 1034: it was cut short");
+  CHECK(error_of([&] { Tokens::open(cut, tokenizer); }) == cut + ": the shard has 1030 bytes, expected 1034: it was cut short");
   const std::string version = folder.write("version.bin", llmc_shard(20240520, 2, {1, 2, 3}, 2));
   CHECK(error_of([&] { Tokens::open(version, tokenizer); }) == version + ": the version of the llm.c shard is 2, expected 1");
 }
@@ -179,19 +179,19 @@ TEST_CASE("shards that were cut, continued or altered are named") {
   CHECK(error_of_folder(path) == "no error");
 
   std::filesystem::resize_file(shard, sound.size() - 1);
-  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes instead of {}: it was cut short", {shard, size - 1, size}));
+  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes, expected {}: it was cut short", {shard, size - 1, size}));
   std::filesystem::resize_file(shard, 100);
   CHECK(error_of_folder(path) == shard + ": the shard is cut short inside its header");
   restore();
   std::ofstream(shard, std::ios::binary | std::ios::app) << "x";
-  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes instead of {}: it was extended", {shard, size + 1, size}));
+  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes, expected {}: it was extended", {shard, size + 1, size}));
   restore();
   alter(shard, 40, "x");
   CHECK(error_of_folder(path) == shard + ": the header of the shard is damaged");
   restore();
   for (const size_t at : {sizeof(ShardHeader), sound.size() / 2, sound.size() - 1}) {  // an id, the index
     alter(shard, at, std::string(1, static_cast<char>(sound[at] ^ 1)));
-    CHECK(error_of_folder(path) == shard + ": the shard was altered or damaged: its checksum differs");
+    CHECK(error_of_folder(path) == shard + ": the shard was altered or damaged: its checksum is wrong");
     restore();
   }
   alter(shard, 0, "RICCIXXX");
@@ -214,7 +214,7 @@ TEST_CASE("shards that do not make one corpus") {
   const std::string a = prepared(folder, "a", numbered_lines(200), 1000), b = prepared(folder, "b", numbered_lines(300), 1000);
   const auto place = [](const std::string& path, int64_t number) { return path + "/" + shard_name(number); };
   CHECK(error_of([&] { Tokens::open(a, CharTokenizer("abc")); }) ==
-        a + ": the shards were made by a different tokenizer, of 256 tokens, than the char tokenizer of 3 tokens");
+        a + ": the shards were made by a different tokenizer of 256 tokens, not by the char tokenizer of 3 tokens");
   std::filesystem::copy_file(place(b, 1), place(a, 1), std::filesystem::copy_options::overwrite_existing);
   CHECK(error_of_folder(a) == place(a, 1) + ": the shard belongs to a different corpus than " + place(a, 0));
 

@@ -185,8 +185,9 @@ TEST_CASE("bpe tokenizer: errors") {
         "bpe tokenizer: the vocabulary has no token for byte 1 (value 0x62)");
   CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {.unknown = "?"}); }) ==
         "bpe tokenizer: '?', for unknown bytes, is not in the vocabulary");
-  CHECK(error_of([] { Vocabulary(std::vector<std::string>{"a", "b", "a"}); }) == "vocabulary: 'a' has the ids 0 and 2");
-  CHECK(error_of([] { tokenizer_of({}, {{.id = 3, .content = "a"}}); }) == "added tokens: 'a' has the id 3, but 97 in the vocabulary");
+  CHECK(error_of([] { Vocabulary(std::vector<std::string>{"a", "b", "a"}); }) == "vocabulary: 'a' has two ids, 0 and 2");
+  CHECK(error_of([] { tokenizer_of({}, {{.id = 3, .content = "a"}}); }) ==
+        "added tokens: 'a' has the id 3, expected 97 as in the vocabulary");
   CHECK(error_of([] { tokenizer_of({}, {{.id = 3, .content = "new"}}); }) == "vocabulary: 'ă' and 'new' have the same id 3");
   CHECK(error_of([] { tokenizer_of({})->decode(Ids{5, 256}); }) == "bpe tokenizer: id 256 at index 1 is outside the vocabulary of 256");
   DecodeState state;

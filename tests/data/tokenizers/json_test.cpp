@@ -300,7 +300,8 @@ TEST_CASE("tokenizer.json: faults of the file") {
         "vocabulary: the id -1 of 'a', one of 1 tokens, is outside 0 ... 1025");
   CHECK(fault(file(R"({"type":"BPE","vocab":{"a":1000000000000}})", kByteLevel)) ==
         "vocabulary: the id 1000000000000 of 'a', one of 1 tokens, is outside 0 ... 1025");
-  CHECK(fault(file(R"({"type":"BPE","vocab":{"a":0},"merges":["ab"]})", kByteLevel)) == "tokenizer.json: merge 0 is not two tokens");
+  CHECK(fault(file(R"({"type":"BPE","vocab":{"a":0},"merges":["ab"]})", kByteLevel)) ==
+        "tokenizer.json: merge 0 does not consist of two tokens");
   CHECK(fault(file(R"({"type":"BPE","vocab":{}})", kByteLevel)) == "tokenizer: the vocabulary is empty");
   CHECK(fault(file(bpe(R"("unk_token":3)"), kByteLevel)) == "tokenizer: unk_token: 3, expected a string");
   CHECK(fault(R"({"name":"eos","behind":"page","piece":"x","tokenizer":{"name":"byte"}})") ==
@@ -349,7 +350,7 @@ TEST_CASE("opening: errors name the file") {
   folder.write("encoder.json", "{\"a\": 0}");
   CHECK(error_of([&] { open_tokenizer(merges); }) == merges + ": line 2: expected two tokens separated by a blank, got 'a  b'");
   const std::string plain = folder.write("vocab.txt", "[UNK]\na\na\n");
-  CHECK(error_of([&] { open_tokenizer(plain); }) == plain + ": vocabulary: 'a' has the ids 1 and 2");
+  CHECK(error_of([&] { open_tokenizer(plain); }) == plain + ": vocabulary: 'a' has two ids, 1 and 2");
   folder.write("vocab.txt", "a\nb\n");
   CHECK(error_of([&] { open_tokenizer(plain); }) == plain + ": wordpiece tokenizer: '[UNK]', for unknown words, is not in the vocabulary");
   folder.write("vocab.txt", "[UNK]\n\xe9\n");

@@ -272,9 +272,9 @@ TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without writ
   };
   const auto fault = [](const std::string& json) { return error_of([&] { tokenizer_from_json(json); }); };
   CHECK(
-      fault(nested(words()->to_json(), "line", "<end>")) == "word tokenizer: its vocabulary has no token '<end>' to put after every line");
+      fault(nested(words()->to_json(), "line", "<end>")) == "word tokenizer: the vocabulary has no token '<end>' to put after every line");
   CHECK(fault(nested(words()->to_json(), "none", "<eos>")) == "eos: expected line or document, got none");
-  const std::string other_end = "word tokenizer: it already adds '</s>' after every line; a second end token cannot be added";
+  const std::string other_end = "word tokenizer: already adds '</s>' after every line; a second end token cannot be added";
   CHECK(fault(nested(tokenizer->to_json(), "document", "<eos>")) == other_end);
   CHECK(error_of([&] { with_eos(tokenizer, Eos::document); }) == other_end);
 }
@@ -324,7 +324,7 @@ TEST_CASE("wordpiece tokenizer: errors") {
   CHECK(error_of([] { WordPieceTokenizer(Vocabulary(Words{"a"}), {}, {}); }) ==
         "wordpiece tokenizer: '[UNK]', for unknown words, is not in the vocabulary");
   CHECK(error_of([] { wordpiece({.prefix = ""}); }) == "wordpiece tokenizer: the prefix of tokens that continue a word is empty");
-  CHECK(error_of([] { wordpiece({.longest_word = 0}); }) == "wordpiece tokenizer: the longest word is 0 characters, expected 1 to 1000");
+  CHECK(error_of([] { wordpiece({.longest_word = 0}); }) == "wordpiece tokenizer: the longest word has 0 characters, expected 1 to 1000");
   CHECK(error_of([] { wordpiece().encode("un\xe9"); }) == "wordpiece tokenizer: byte 2 (value 0xe9) is not valid UTF-8");
 }
 

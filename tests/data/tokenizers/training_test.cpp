@@ -194,7 +194,7 @@ TEST_CASE("training: byte pair encoding") {
   CHECK(tokenizer->decode(tokenizer->encode(words + "\xff")) == words + "\xff");
   CHECK(train_bpe({text}, {.vocab = 5000, .min_count = 100})->vocab_size() == 256);
   CHECK(error_of([&] { train_bpe({text}, {.vocab = 200}); }) ==
-        "bpe training: the vocabulary size is 200, but 256 tokens are needed before the first merge");
+        "bpe training: the vocabulary size is 200, expected at least 256, the number of tokens before the first merge");
 }
 
 TEST_CASE("training: a vocabulary is made from the training part of each source, and one of characters from all of them") {
@@ -233,7 +233,7 @@ TEST_CASE("training: errors") {
   CHECK(find_tokenizer_kind("morse") == nullptr);
   CHECK(list_of_tokenizers() == "char, byte, word, bpe");
   CHECK(error_of([&] { restrict_to(text, ByteTokenizer()); }) ==
-        "restrict: the byte tokenizer has no tokens to leave out; only bpe, wordpiece and word do");
+        "restrict: expected a bpe, wordpiece or word tokenizer, got a byte tokenizer");
 }
 
 TEST_CASE("restricting: special pieces stay, found as they are written") {

@@ -107,7 +107,7 @@ TEST_CASE("a pair of vocabulary and merges: GPT-2's as OpenAI publishes it, with
 }
 
 TEST_CASE("a pair of vocabulary and merges: files next to it that can name another class or more tokens are refused, with the way out") {
-  const std::string only = ": merges with a vocabulary are read only as GPT-2's, without other tokens; save_pretrained of transformers "
+  const std::string only = ": merges with a vocabulary are supported only for GPT-2 without added tokens; save_pretrained of transformers "
                            "writes a tokenizer.json";
   const struct {
     const char *name, *text;
@@ -275,7 +275,7 @@ TEST_CASE("chat: six strings are a template") {
                                                 "FILE --keep-all --special '<|a|>' --special "
                                                 "'<|b|>' adds them");
   CHECK(error_of([] { chat_template({"alpaca"}); }) ==
-        "chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer; the list has length 1");
+        "chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer; got a list of length 1");
 }
 
 TEST_CASE("chat: lines that are not conversations are errors") {
