@@ -1,5 +1,5 @@
 // ricci: one program with a table of commands. `ricci train run.yaml` runs the command train, and so does the link ricci-train to this
-// program. `ricci help train` is `ricci train --help`.
+// program. `ricci help train` means `ricci train --help`.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -41,7 +41,7 @@ std::string overview() {
   return text + "\nricci help COMMAND explains a command.\n";
 }
 
-// Without a command: the overview, --version, or an error with the nearest command.
+// Handles a missing command: the overview, --version, or an error with the nearest command.
 std::function<int()> add_overview(CLI::App& app) {
   const auto print = [] {
     std::fputs(overview().c_str(), stdout);

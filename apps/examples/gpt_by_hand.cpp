@@ -17,7 +17,8 @@ struct Layer {  // its maps have biases (true)
   template <class V> void visit(V&& v) { v("ln1", ln1, "ln2", ln2, "mixer.qkv", qkv, "mixer.proj", proj, "fc", fc, "fc_out", fc_out); }
 };
 
-// x += branch; returns norm(x). One fused op, as in Model. Two ops give the same loss, but the last bits of the gradients can differ.
+// x += branch; returns norm(x). One fused op, as in Model. Two ops give the same loss, but the gradients can differ in the last
+// bits.
 Tensor add_and_norm(Tensor& x_bcd, const Tensor& branch_bcd, const LayerNorm& norm) {
   const auto [sum_bcd, normed_bcd] = norm(x_bcd, branch_bcd);
   x_bcd = sum_bcd;
@@ -56,7 +57,7 @@ int main() {
   Model model(config, 1);  // the seed of the initial weights
   Gpt gpt;
   const std::vector<Parameter*> ours = parameters_of(gpt), theirs = model.parameters();
-  for (Parameter* p : ours) draw(*p, 1);  // by path and seed
+  for (Parameter* p : ours) draw(*p, 1);  // samples by path and seed
   Optimizer optimizer(ours, {}), other_optimizer(theirs, {});
 
   const std::string text = "To be, or not to be, that is the question";

@@ -1,4 +1,4 @@
-// Your own op: unit_rows divides each row of x by its length, in f32 and f64. <a, b> is the sum of the products of elements:
+// Your own op: unit_rows divides each row of x by its length, in f32 and f64. <a, b> is the sum of the elementwise products:
 //   y_rc = x_rc / |x_r|,   dx_rc = (dy_rc - y_rc <dy_r, y_r>) / |x_r|
 //   bytes   for N numbers in f32, 8 N forward and 12 N backward. Each kernel reads its rows twice, the second time from the cache
 // The C++ compiler compiles this file, with its kernels, for the emulator, so they can be tested without a GPU. If nvcc is available,
@@ -47,7 +47,7 @@ CUDA_KERNEL(UnitRow<double>);
 CUDA_KERNEL(UnitRowBackward<float>);
 CUDA_KERNEL(UnitRowBackward<double>);
 
-// ---- What nvcc does not read: the CPU's code, the op, and the check of its gradient.
+// ---- Code that nvcc does not read: the CPU code, the op, and the check of its gradient.
 #ifndef __CUDACC__
 
 template <class T> void on_cpu(const UnitRow<T>& row, int64_t r) {
@@ -65,7 +65,7 @@ template <class T> void on_cpu(const UnitRowBackward<T>& row, int64_t r) {
   for (int64_t c = 0; c < row.width; ++c) row.dx_rc[first + c] = (row.dy_rc[first + c] - row.y_rc[first + c] * along) / row.length_r[r];
 }
 
-// Runs on the CPU in chunks of 16 rows, shared by the threads; on a GPU as a kernel with one block per row.
+// On the CPU, the threads share chunks of 16 rows; on a GPU, a kernel has one block per row.
 template <class Kernel> void run(const char* name, Device device, int64_t rows, const Kernel& kernel) {
   if (device != Device::cpu) return launch(name, device, {rows, Kernel::kThreads}, kernel);
   parallel_for(rows, 16, [&](int64_t begin, int64_t end) {

@@ -24,7 +24,7 @@ Batch batch(const std::vector<int64_t>& ids, int64_t step) {
 
 int main() {
   std::vector<int64_t> ids;
-  for (int round = 0; round < 2; ++round) ids.insert(ids.end(), kText.begin(), kText.end());  // the end is followed by the beginning
+  for (int round = 0; round < 2; ++round) ids.insert(ids.end(), kText.begin(), kText.end());  // the last character is followed by the first
   ModelConfig config;
   config.vocab = 128;
   config.ctx = kContext;

@@ -14,7 +14,7 @@
 
 using namespace ricci;
 
-// True for about one sequence of eight, whatever the seed.
+// True for about one in eight sequences, for every seed.
 bool is_held_out(const std::string& sequence) {
   uint64_t number = 0;
   for (const char letter : sequence) number = 26 * number + static_cast<uint64_t>(letter - 'a');
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     }
     const int64_t symbols = options["--symbols"], length = options["--length"];
     if (symbols < 2 || symbols > 26) fail("--symbols: {}, expected 2 to 26", {symbols});
-    if (std::pow(symbols, length) < 1024) fail("--length: {} makes fewer than 1024 sequences, too few for two files", {length});
+    if (std::pow(symbols, length) < 1024) fail("--length: {} allows fewer than 1024 sequences; increase --length or --symbols", {length});
     std::filesystem::create_directories(argv[1]);
     write_rows(argv[1] + std::string("/train.jsonl"), options, false);
     write_rows(argv[1] + std::string("/held_out.jsonl"), options, true);

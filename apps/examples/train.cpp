@@ -14,7 +14,7 @@ using namespace ricci;
 constexpr int64_t kContext = 64, kBatch = 12, kInterval = 100, kSeed = 1;
 
 struct Corpus {
-  std::string characters;  // by id; each byte is a character
+  std::string characters;  // one byte each, ordered by id
   std::vector<int64_t> train, held_out;
 };
 
@@ -74,7 +74,7 @@ void train(const Corpus& corpus, const std::string& folder, int64_t steps) {
   TrainStep train_step(model, optimizer, device, {.seed = kSeed, .clip = 1});
   const Schedule schedule{.lr = 1e-3, .min_lr = 1e-4, .warmup = 100};
 
-  // A checkpoint holds the weights, the optimizer's averages and the state of the dropout, so a resumed run has the same bits.
+  // A checkpoint holds the weights, the optimizer's averages and the dropout state, so a resumed run gives bitwise identical results.
   TrainState state;
   const Checkpoints checkpoints{folder};
   std::filesystem::create_directories(folder);

@@ -1,4 +1,4 @@
-// The commands of this folder, each defined in the file of its name.
+// The commands of this folder, each defined in the file with its name.
 #pragma once
 #include "apps/terminal/cli.h"
 

@@ -23,14 +23,14 @@
 namespace ricci::apps {
 namespace {
 
-constexpr int64_t kAlignment = 32, kRowBlock = 32;  // bytes; elements of a row
+constexpr int64_t kAlignment = 32, kRowBlock = 32;  // in bytes; in elements of a row
 
-// GGUF's codes for tensors and for files, by GgufNumbers, and for token kinds.
+// GGUF's codes for tensor and file types, indexed by GgufNumbers, and for token kinds.
 constexpr int32_t kTensorTypes[] = {0, 1, 30, 8};
 constexpr uint32_t kFileTypes[] = {0, 1, 32, 7};
 constexpr int32_t kNormal = 1, kControl = 3, kOther = 4, kUnused = 5;
 
-// Key values, and the codes of their types.
+// Types of key values, and their codes.
 using Texts = std::vector<std::string>;
 using Integers = std::vector<int32_t>;
 using GgufValue = std::variant<uint32_t, int32_t, float, bool, std::string, Texts, Integers>;
@@ -55,14 +55,16 @@ template <class T> void put(std::string& bytes, const T& value) {
 constexpr std::pair<const char*, const char*> kSplits[] = {
     {"gpt2", "gpt-2"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"}, {"smollm", "smollm"}};
 
-// The keys of the tokens that end a text, an answer and a message. llama.cpp stops at each. Without the first key it assumes id 11, a comma
-// in many vocabularies.
+// The keys of the tokens that end a text, an answer and a message. llama.cpp stops at each. Without the first key, it assumes id 11, a
+// comma in many vocabularies.
 constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
 
 // The tokenizer as a byte-level BPE. Error: llama.cpp has no equivalent tokenizer.
 const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
   const auto* const bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
-  const auto refuse = [](const std::string& what) { fail("{} has no equivalent in GGUF; --without-tokenizer leaves it out", {what}); };
+  const auto refuse = [](const std::string& what) {
+    fail("{} has no equivalent in GGUF; add --without-tokenizer to omit the tokenizer", {what});
+  };
   if (tokenizer.eos() == Eos::line) refuse("a tokenizer with a token after every line");
   if (!bpe) refuse("the " + tokenizer.name() + " tokenizer");
   if (bpe->options().underscores != Underscores::none) refuse("a tokenizer with byte_fallback");
@@ -83,7 +85,7 @@ void add_tokens(GgufKeys& keys, const BpeTokenizer& tokenizer, int64_t rows) {
   keys.emplace_back("tokenizer.ggml.token_type", types);
 }
 
-// The id of a token that no text contains: a row without a token, or the byte 0xFF (unused in UTF-8).
+// The id of a token that no text contains: of a row without a token, or of the byte 0xFF (unused in UTF-8).
 int64_t find_unused(const BpeTokenizer& tokenizer, int64_t rows) {
   for (int64_t id = 0; id < rows; ++id)
     if (id >= tokenizer.vocab_size() || !tokenizer.vocabulary().has(id)) return id;
@@ -107,7 +109,7 @@ std::string add_marks(GgufKeys& keys, const BpeTokenizer& tokenizer, Marks marks
   return left_out.empty() ? "" : "\nGGUF names " + std::to_string(std::size(kEnds)) + " ends of a text; left out: " + left_out;
 }
 
-// Returns the line of add_marks. `any` is null without a tokenizer.
+// Returns the same line as add_marks. `any` is null without a tokenizer.
 std::string add_tokenizer(GgufKeys& keys, const Tokenizer* any, const Marks& marks, int64_t rows) {
   if (!any) {
     keys.emplace_back("tokenizer.ggml.model", "none");
@@ -136,7 +138,7 @@ struct GgufModel {
 };
 
 // GGUF's llama rotates columns 2i and 2i + 1 of a head together; ricci rotates columns i and i + k/2. So GGUF's row 2i is our row i, and
-// its row 2i + 1 is our row i + k/2.
+// GGUF's row 2i + 1 is our row i + k/2.
 Tensor with_neighbours(const Tensor& w_xd, int64_t width) {
   const int64_t rows = w_xd.shape()[0], columns = w_xd.shape()[1];
   const Tensor y_xd(w_xd.shape(), Dtype::f32);

@@ -74,7 +74,7 @@ constexpr struct {
     {"rope_low", "", "low_freq_factor"}, {"rope_high", "", "high_freq_factor"},
     {"rope_trained_ctx", "", "original_max_position_embeddings"}};
 
-// Replaces ricci's keys in an error message of check(), "model.heads: 3" or "heads = 2", by the file's keys.
+// Replaces ricci's keys in an error message of check(), such as "model.heads: 3" or "heads = 2", by the file's keys.
 std::string with_file_keys(std::string message, const Kind& kind) {
   for (const auto& [ours, gpt2, llama] : kKeys) {
     const char* const name = is_gpt2(kind) ? gpt2 : llama;
@@ -89,14 +89,14 @@ std::string with_file_keys(std::string message, const Kind& kind) {
 constexpr std::pair<const char*, Activation> kActivations[] = {{"gelu_new", Activation::gelu_tanh},
     {"gelu_pytorch_tanh", Activation::gelu_tanh}, {"gelu", Activation::gelu}, {"relu", Activation::relu}};
 
-// Null if GPT-2 lacks the activation.
+// The activation's name; null if GPT-2 lacks the activation.
 const char* gpt2_name(Activation activation) {
   for (const auto& [name, known] : kActivations)
     if (known == activation) return name;
   return nullptr;
 }
 
-// Keys that change the computation, with the only supported value.
+// Keys that change the computation, each with its only supported value.
 constexpr std::pair<const char*, bool> kFlags[] = {{"scale_attn_weights", true}, {"scale_attn_by_inverse_layer_idx", false},
     {"add_cross_attention", false}, {"attention_bias", false}, {"mlp_bias", false}, {"use_sliding_window", false},
     {"rope_interleaved", false}};
@@ -121,7 +121,7 @@ struct Members {
 void check_keys(const Members& json, const Kind& kind) {
   for (const std::string& name : json.get<std::vector<std::string>>("architectures", {}))
     if (name != kind.with_head && name != kind.without_head)
-      fail("{}: architectures is {}; {} and {} can be converted", {json.where, one_line(name), kind.with_head, kind.without_head});
+      fail("{}: architectures is {}, expected {} or {}", {json.where, one_line(name), kind.with_head, kind.without_head});
   for (const auto& [key, expected] : kFlags)
     if (json.get(key, expected) != expected) json.refuse(key, expected ? "false" : "true");
   if (!member(json.object, "quantization_config").is_null())
@@ -136,13 +136,13 @@ void read_gpt2(ModelConfig& config, const Members& json, double dropout) {
   config.block.activation = found->second;
   const double embeddings = json.get("embd_pdrop", 0.1), attention = json.get("attn_pdrop", 0.1), residual = json.get("resid_pdrop", 0.1);
   if (dropout < 0 && (embeddings != attention || attention != residual))
-    fail("{}: embd_pdrop, attn_pdrop and resid_pdrop are {}, {} and {}, but ricci has one rate: choose it with --dropout",
+    fail("{}: embd_pdrop, attn_pdrop and resid_pdrop are {}, {} and {}, but ricci has only one rate; choose a rate with --dropout",
         {json.where, embeddings, attention, residual});
   config.block.dropout = dropout >= 0 ? dropout : residual;
 }
 
-// Reads the keys of rotary positions, from one of two objects: as in transformers, rope_scaling, or rope_parameters if that is null or
-// empty.
+// Reads the keys of rotary positions, from one of two objects: as in transformers, rope_scaling, or rope_parameters if rope_scaling is null
+// or empty.
 void read_rope(EmbeddingConfig& c, const Members& json) {
   const Json &scaling = member(json.object, "rope_scaling"), &parameters = member(json.object, "rope_parameters");
   const bool is_old = parameters.is_null() || !(scaling.is_null() || scaling.empty());
@@ -183,7 +183,7 @@ void read_llama(ModelConfig& config, const Members& json, const Kind& kind, doub
 }
 
 // ---- Writing
-// Throws Error if a key does not fit this kind.
+// Throws Error if a key does not fit this model kind.
 void check_is(const ModelConfig& c, const Kind& kind) {
   const auto expect = [&](bool holds, const char* key, const std::string& value) {
     if (!holds) fail("model.{}: {} has no equivalent in {}", {key, value, kind.name});
@@ -234,7 +234,7 @@ ModelConfig read_hf_config(const Json& json, const std::string& path, double dro
   const Members keys{json, path};
   const std::string type = keys.get<std::string>("model_type", "(none)");
   const auto* const found = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const Kind& each) { return each.type == type; });
-  if (found == std::end(kKinds)) fail("{}: model_type is {}; gpt2, llama, qwen2 and qwen3 can be converted", {path, one_line(type)});
+  if (found == std::end(kKinds)) fail("{}: model_type is {}, expected gpt2, llama, qwen2 or qwen3", {path, one_line(type)});
   const Kind& kind = *found;
   const bool gpt2 = is_gpt2(kind);
   check_keys(keys, kind);

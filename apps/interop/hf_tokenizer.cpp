@@ -17,7 +17,7 @@ constexpr const char* kTokenizerConfig = "/tokenizer_config.json";
 
 constexpr int64_t kMaxTemplate = 16 << 20;
 
-// True if the markers are added tokens.
+// True if the template's markers are added tokens.
 bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& tokenizer) {
   try {
     const ChatEncoder checked(tokenizer, chat_template({ours}));
@@ -27,10 +27,10 @@ bool can_write(const std::string& ours, const std::shared_ptr<const Tokenizer>& 
   }
 }
 
-// Reads a JSON file. A missing file counts as one without members.
+// Reads a JSON file. A missing file gives a value without members.
 Json find_json(const std::string& path) { return is_there(path) ? read_json(path) : Json(); }
 
-// The bos_token in tokenizer_config.json (a text, or an object with one), or empty.
+// The bos_token in tokenizer_config.json (a string, or an object with a string), or empty.
 std::string begin_of_text(const Json& settings) {
   const Json &token = member(settings, "bos_token"), &content = token.is_string() ? token : member(token, "content");
   return as<std::string>(content).value_or("");
@@ -62,14 +62,14 @@ std::shared_ptr<const Tokenizer> read_hf_tokenizer(const std::string& folder, co
     const std::shared_ptr<const Tokenizer> tokenizer = open_tokenizer(folder);
     return with_additions(*tokenizer, {.marks = marks_in(folder, config, *tokenizer)});
   } catch (const Error& error) {
-    fail("{}; --without-tokenizer leaves it out", {error.what()});
+    fail("{}; add --without-tokenizer to omit the tokenizer", {error.what()});
   }
 }
 
 std::string hf_tokenizer_json(const Tokenizer* tokenizer) {
   if (!dynamic_cast<const PieceTokenizer*>(tokenizer) || tokenizer->eos() == Eos::line) return "";
   Json json = tokenizer->model_json();
-  for (Json& token : json["added_tokens"])  // config.json contains these marks, and transformers rejects them here
+  for (Json& token : json["added_tokens"])  // config.json contains these marks, and transformers rejects them in tokenizer.json
     for (const char* mark : {"bos", "eos"}) token.erase(mark);
   return json.dump();
 }
@@ -118,7 +118,7 @@ HfChatTemplate read_hf_chat_template(const std::string& folder, const std::share
     else if (adds_system) what += " that adds a system message;\nhere this message belongs in the data";
     chat.note = format_message("\nchat: {}: {} {}\nthe run keeps this template for exports", {has_markers ? ours : "none", from, what});
   } catch (const Error& error) {
-    fail("{}; --without-tokenizer leaves it out", {error.what()});
+    fail("{}; add --without-tokenizer to omit the tokenizer", {error.what()});
   }
   return chat;
 }

@@ -17,23 +17,22 @@ namespace {
 
 constexpr const char *kWeights = "model.safetensors", *kIndex = "model.safetensors.index.json", *kHead = "lm_head.weight";
 
-// Files with weights in other forms, and how to convert them. A folder of adapters can also contain the other files.
+// Files with weights in other forms, and how to convert them. An adapter folder can also contain the other files.
 constexpr const char* kSave = "AutoModelForCausalLM.from_pretrained(FOLDER).save_pretrained(NEW) of transformers writes it";
 constexpr std::pair<const char*, const char*> kOtherWeights[] = {
     {"adapter_config.json", "a PEFT adapter is not a full model: merge_and_unload() and save_pretrained(NEW) write one"},
     {"pytorch_model.bin", kSave}, {"pytorch_model.bin.index.json", kSave},
     {"consolidated.00.pth", "this is Meta's own form; the hub also has the transformers form"}};
 
-// Parts of names that wrappers add, and the model to save instead.
+// Parts that wrappers add to weight names, and the model to save instead.
 constexpr std::pair<const char*, const char*> kWrappers[] = {{"_orig_mod.", "torch.compile; save model._orig_mod"},
     {"module.", "DistributedDataParallel; save model.module"}, {"base_model.model.", "PEFT; save model.merge_and_unload()"}};
 
-// Throws Error if the folder has no readable weights. The message describes a way to get them.
+// Throws Error if the folder has no readable weights. The message describes how to get them.
 void check_folder(const std::string& folder) {
-  if (is_file(folder)) fail("{}: is a file; import reads Hugging Face folders", {folder});
-  if (!is_there(folder))
-    fail("{0}: no such folder; if it is a model of the hub, hf download {0} --local-dir FOLDER gets its files", {folder});
-  if (is_there(folder + "/config.yaml")) fail("{}: is already a run; import reads Hugging Face folders", {folder});
+  if (is_file(folder)) fail("{}: is a file, expected a Hugging Face folder", {folder});
+  if (!is_there(folder)) fail("{0}: no such folder; to get a model from the hub, run hf download {0} --local-dir FOLDER", {folder});
+  if (is_there(folder + "/config.yaml")) fail("{}: is already a run, expected a Hugging Face folder", {folder});
   if (is_there(folder + "/" + kWeights) || is_there(folder + "/" + kIndex)) return;
   for (const auto& [name, way] : kOtherWeights)
     if (is_there(folder + "/" + name)) fail("{}: has {}, but no {}; {}", {folder, name, kWeights, way});
@@ -46,7 +45,7 @@ void check_names(const WeightFiles& files) {
         fail("{}: tensor {}: its name contains the {} of {}", {files.folder, one_line(name), part, wrapper});
 }
 
-// True if all names but lm_head.weight have the prefix. Either all of these names in a file have it, or none.
+// True if all names but lm_head.weight have the prefix. A file has the prefix on all of these names or on none.
 bool has_prefix(const WeightFiles& files, const WeightMap& map) {
   const auto found = files.files.lower_bound(map.prefix);
   return found != files.files.end() && found->first.starts_with(map.prefix);
@@ -103,7 +102,7 @@ std::string write_imported_run(
   BlockConfig block = config.model.block;
   block.ff.reset();
   if (block.feed_forward(config.model.d) == config.model.block.feed_forward(config.model.d))
-    config.model.block = block;  // the default width follows d
+    config.model.block = block;  // the default width depends on d
   config.data.clear();
   config.chat = chat.named;
   // Models with rotary positions allow contexts that are too long for training.
@@ -131,7 +130,7 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
   config.output.tie = was_tied && !has_own_head(files, weight_map(config));
   const std::shared_ptr<const Tokenizer> tokenizer = without_tokenizer ? nullptr : read_hf_tokenizer(folder, json);
   if (tokenizer && tokenizer->vocab_size() > config.vocab)
-    fail("{}: its tokenizer has {} tokens, but its config.json has vocab_size: {}; --without-tokenizer leaves it out",
+    fail("{}: its tokenizer has {} tokens, but its config.json has vocab_size: {}; add --without-tokenizer to omit the tokenizer",
         {folder, tokenizer->vocab_size(), config.vocab});
   const HfChatTemplate chat = without_tokenizer ? HfChatTemplate() : read_hf_chat_template(folder, tokenizer);
   Model model(config);

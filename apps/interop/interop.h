@@ -14,21 +14,21 @@
 namespace ricci::apps {
 
 // Converts a transformers folder, with its tokenizer, if any, into a run with this name or path (new_run). `dropout`: by default the
-// folder's. Returns lines about the run. After an error, no run is left. Errors: the architecture is unknown; a setting of config.json has
-// no equivalent in ricci; a tensor is missing or has the wrong shape; the tokenizer exceeds the vocabulary; the run folder already holds a
-// model.
+// folder's rate. Returns lines about the run. After an error, no run is left. Errors: the architecture is unknown; a setting of config.json
+// has no equivalent in ricci; a tensor is missing or has the wrong shape; the tokenizer has more tokens than the vocabulary; the run folder
+// already holds a model.
 std::string import_hugging_face(
     const std::string& folder, const std::string& run, std::optional<double> dropout, bool without_tokenizer = false);
 
-// Writes a run's model as a transformers folder, with its tokenizer if transformers supports this kind. Returns lines about the folder. An
-// interrupted export can be repeated. Errors: the model has no equivalent in transformers; the folder holds a model.
+// Writes a run's model as a transformers folder, with its tokenizer if transformers supports this tokenizer kind. Returns lines about the
+// folder. An interrupted export can be repeated. Errors: the model has no equivalent in transformers; the folder holds a model.
 std::string export_hugging_face(const std::string& run, const std::string& folder);
 
 // ---- GGUF, the file format of llama.cpp, version 3 (little endian):
 //   header    "GGUF", u32 3, i64 number of tensors, i64 number of pairs
 //   pairs     text key, i32 type, value
 //   tensors   text name, u32 dims, i64 extents (the innermost first), i32 type, u64 offset in the data
-//   data      each tensor at a multiple of 32, with zeros before it
+//   data      each tensor at a multiple of 32 bytes, with zeros before it
 // A text is its u64 length and its bytes. A list is the i32 type of its elements, their u64 count, and the elements.
 
 // The element type of matrices; vectors, gains and position_embd are f32. q8_0: blocks of 32 elements of a row, each stored as an f16 scale

@@ -1,4 +1,4 @@
-// Chat templates in Jinja. Writes ours, and recognizes published ones by their code. None is executed.
+// Chat templates in Jinja. Writes our templates, and recognizes published templates by their code. None is executed.
 #include <algorithm>
 #include <string_view>
 #include <vector>

@@ -34,7 +34,7 @@ struct Options {
   apps::ComputeOptions compute{.dtype = "f64"};
 };
 
-// Enables biases of the layer norms and the output map only if the file contains them.
+// Enables biases of the layer norms and the output map only if the weight file contains them.
 void match_weights(ModelConfig& config, const SafetensorsFile& file) {
   config.settings<Classifier>().head_bias = file.contains("head.bias");
   if (config.output.tie || !config.block.bias) config.output.head_bias = config.output.head_bias && file.contains("head.bias");
@@ -61,7 +61,7 @@ Batch load_batch(const SafetensorsFile& file, Objective objective, Device device
     const bool labels = objective == Objective::label;
     targets = load_integers(file, "targets", labels ? 1 : 2, labels ? "[batch]" : "[batch position]");
     if (!(targets.shape() == (labels ? Shape{ids[0]} : ids)))
-      fail("{}: ids {} and targets {} differ", {file.path(), show(ids), show(targets.shape())});
+      fail("{}: the shapes of ids {} and targets {} do not match", {file.path(), show(ids), show(targets.shape())});
   }
   if (file.contains("lengths")) lengths_b = load_integers(file, "lengths", 1, "[batch]");
   if (lengths_b && lengths_b.size() != ids[0])
@@ -100,12 +100,12 @@ int probe(const Options& options) {
 
 void add_options(CLI::App& app, Options& options) {
   app.add_option("--config", options.config, "YAML file with a mapping `model:`")->required();
-  app.add_option("--weights", options.weights, "safetensors: every parameter by its name")->required();
+  app.add_option("--weights", options.weights, "safetensors file with every parameter under its name")->required();
   app.add_option("--input", options.input,
-         "safetensors: ids and targets, i64 [batch position] (classifier: targets [batch]; coarse: no targets), and lengths, i64 [batch], "
-         "if sequences are padded")
+         "safetensors file with ids and targets, i64 [batch position] (classifier: targets [batch]; coarse: no targets), and lengths, i64 "
+         "[batch], if sequences are padded")
       ->required();
-  app.add_option("-o,--output", options.output, "safetensors to write: logits, loss, grad.NAME")->required();
+  app.add_option("-o,--output", options.output, "safetensors file to write: logits, loss, grad.NAME")->required();
   apps::add_compute_options(app, options.compute);
 }
 

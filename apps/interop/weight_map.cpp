@@ -20,7 +20,7 @@ std::string with_block(std::string pattern, int64_t block) {
   return pattern;
 }
 
-// Splits "{q,k,v}_proj.weight" into three names. A name without braces is one part.
+// Splits "{q,k,v}_proj.weight" into three names. A name without braces stays one name.
 std::vector<std::string> split_parts(const std::string& name) {
   const size_t open = name.find('{'), close = name.find('}');
   if (open == name.npos) return {name};
@@ -50,7 +50,7 @@ std::map<std::string, ExternalParts> external_names(const WeightMap& map, int64_
   return names;
 }
 
-// The rows of each part of a parameter.
+// The row counts of the parts of a parameter.
 std::vector<int64_t> rows_of_parts(const WeightMap& map, int64_t rows, size_t parts) {
   if (parts == 3) return {rows - 2 * map.key_rows, map.key_rows, map.key_rows};
   return std::vector<int64_t>(parts, rows / static_cast<int64_t>(parts));
@@ -65,7 +65,7 @@ void add(WeightFiles& all, const std::string& path) {
 }
 
 Tensor load_part(const WeightFiles& files, const std::string& name, const Shape& expected) {
-  if (!files.contains(name)) fail("{}: tensor {} {} is missing", {files.folder, name, show(expected)});
+  if (!files.contains(name)) fail("{}: tensor {} of shape {} is missing", {files.folder, name, show(expected)});
   const SafetensorsFile& file = *files.files.at(name);
   if (!(file.shape(name) == expected))
     fail("{}: tensor {} is {}, expected {}", {file.path(), name, show(file.shape(name)), show(expected)});
@@ -86,7 +86,7 @@ WeightFiles open_weights(const std::string& folder) {
   std::set<std::string> files;
   for (const auto& [name, file] : *file_of_tensor) files.insert(file);
   for (const std::string& file : files) {
-    if (file.find('/') != file.npos || file.starts_with('.')) fail("{}: '{}' is not a file of this folder", {index, one_line(file)});
+    if (file.find('/') != file.npos || file.starts_with('.')) fail("{}: '{}' is not a file in this folder", {index, one_line(file)});
     add(all, folder + "/" + file);
   }
   for (const auto& [name, file] : *file_of_tensor)
@@ -118,7 +118,7 @@ void load_mapped(Model& model, const WeightMap& map, const WeightFiles& files) {
       for (const std::string& prefix : {std::string(), map.prefix}) known.insert(prefix + with_block(pattern, i));
   for (const auto& [name, file] : files.files)
     if (!known.contains(name))
-      fail("{}: tensor {} {} does not belong to this {} model", {files.folder, one_line(name), show(file->shape(name)), map.name});
+      fail("{}: tensor {} of shape {} does not belong to this {} model", {files.folder, one_line(name), show(file->shape(name)), map.name});
 }
 
 NamedTensors to_external(Model& model, const WeightMap& map) {

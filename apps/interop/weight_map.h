@@ -22,12 +22,12 @@ struct WeightFiles {
 // exists; the index is damaged, or names a file outside the folder or a tensor that is not in its file.
 WeightFiles open_weights(const std::string& folder);
 
-// The names of a parameter in Hugging Face's safetensors, in GGUF, and here:
+// The names of a parameter in Hugging Face's safetensors, in GGUF, and in ricci:
 //   {"h.{i}.attn.c_attn.weight", "blk.{i}.attn_qkv.weight", "blocks.{i}.mixer.qkv.weight", true}
-// {i} is a block index. {q,k,v} means three tensors that are consecutive rows of ours; {gate,up} means two with equal row counts.
+// {i} is a block index. {q,k,v} means three tensors that are consecutive rows of our tensor; {gate,up} means two with equal row counts.
 struct MappedName {
   const char *hf, *gguf, *ours;
-  bool transposed = false;  // Hugging Face's is [in out], the others are [out in]
+  bool transposed = false;  // Hugging Face stores [in out], the others store [out in]
 };
 
 enum class WeightFormat : uint8_t { hugging_face, gguf };
@@ -35,13 +35,13 @@ struct WeightMap {
   const char* name;  // for messages: "GPT-2"
   std::span<const MappedName> names;
   std::span<const char* const> ignored;  // Hugging Face's tensors that are not parameters, such as masks
-  std::string prefix;                    // before all Hugging Face's names except lm_head.weight
-  int64_t key_rows;                      // the rows of the second and of the third part, in a tensor of three parts
+  std::string prefix;                    // begins all Hugging Face names except lm_head.weight
+  int64_t key_rows;                      // row count of the second and the third part in a tensor of three parts
   WeightFormat format;
 };
 
-// Fills every parameter of the model from the files. Errors, with the tensor: it is missing, has the wrong shape, or is neither a parameter
-// nor ignored.
+// Fills every parameter of the model from the files. Errors, with the tensor name: it is missing, has the wrong shape, or is neither a
+// parameter nor ignored.
 void load_mapped(Model& model, const WeightMap& map, const WeightFiles& files);
 
 // The parameters in f32 on the CPU, with the names and layouts of the other program. Error: a parameter has no external name.

@@ -17,12 +17,12 @@ struct Analysis {
   const char *name, *help;
   Report (*analyse)(const AnalysisOptions&);
   void (*add_runs)(CLI::App&, AnalysisOptions&);
-  bool draws = true;  // else its page has only a table
+  bool draws = true;  // else the page has only a table
 };
 
 void add_text_runs(CLI::App& app, AnalysisOptions& options) {
   app.add_option("runs", options.run.files, kWeightsHelp)->required();
-  app.add_option("--data", options.text.paths, "Files or folders; by default each run's validation text");
+  app.add_option("--data", options.text.paths, "Text files or folders; by default each run's validation text");
   add_text_options(app, options.text, true);
   add_model_options(app, options.model, "Tokens of a window");
 }

@@ -51,7 +51,7 @@ int list_ops() {
   return 0;
 }
 
-// The columns of the table: the requested devices, or all, even missing ones. Error: a requested device is missing.
+// The columns of the table: the requested devices, or all, even unavailable ones. Error: a requested device is not available.
 std::vector<Device> devices_of(const Options& options) {
   std::vector<Device> devices;
   for (const std::string& name : options.devices) devices.push_back(parse_device(name.c_str()));

@@ -2,7 +2,7 @@
 // in a table and a drawing.
 //   ricci compare apps/configs/multiscale/table2_small.yaml --equal parameters --change ff --seeds 3 -o table2.html
 //   ricci compare run.yaml 'lr=[1e-3, 3e-4]' --seeds 3
-// Each training run is a ricci train in runs/NAME_MODEL_SEED, so repeating the command continues an interrupted comparison.
+// Each training run is a `ricci train` in runs/NAME_MODEL_SEED, so repeating the command continues an interrupted comparison.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,12 +37,12 @@ struct Options {
   bool only_plans = false;
 };
 
-// Runs `ricci train`, and returns its exit code, above 128 after a request to end. Error: an unexpected signal killed the child. The
-// child's output goes to stderr; stdout is for the result. The child shares the process group, so Ctrl-C and Ctrl-Z reach both processes.
-// Other requests to end are forwarded as SIGUSR1, at the second look: if a SIGTERM was sent to both, a second one would end training before
-// it saves.
+// Runs `ricci train`, and returns its exit code, above 128 after a request to end. Error: an unexpected signal killed the child.
+// The child's output goes to stderr; stdout is for the result. The child shares the process group, so Ctrl-C and Ctrl-Z reach both
+// processes. Other requests to end are forwarded as SIGUSR1, at the second poll: if a SIGTERM was sent to both processes, a second signal
+// would end training before it saves.
 int train(const std::vector<std::string>& arguments) {
-  constexpr useconds_t kWait = 20'000;  // microseconds between looks
+  constexpr useconds_t kWait = 20'000;  // microseconds between polls
   std::vector<std::string> words{"ricci", "train"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
@@ -55,7 +55,7 @@ int train(const std::vector<std::string>& arguments) {
     ::execv("/proc/self/exe", argv.data());
     ::_exit(127);
   }
-  int status = 0, looks = 0;  // looks: since a request to end
+  int status = 0, looks = 0;  // looks: polls since a request to end
   while (true) {
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
     if (ended == child) break;
@@ -112,7 +112,7 @@ std::string command_line() {
   return words.substr(words.find_last_of('/', words.find(' ')) + 1);
 }
 
-// The key `name` of a run file that makes all models, else the file name.
+// Returns the key `name` of a run file that makes all models, else the file name.
 std::string default_name(const Contestant& first, const std::string& file) {
   const TrainConfig config = load_run_file(first.file, first.overrides);
   const bool is_sweep = first.model.empty();
@@ -125,7 +125,7 @@ std::vector<uint64_t> seeds_of(const std::vector<uint64_t>& given) {
   constexpr uint64_t kMost = 20;
   if (given.size() == 1) {
     if (given[0] < 1 || given[0] > kMost)
-      fail("--seeds: expected 1 to {} seeds for each model, got {}; a list names them: 4,{}", {kMost, given[0], given[0]});
+      fail("--seeds: expected 1 to {} seeds for each model, got {}; to choose seeds, list them: 4,{}", {kMost, given[0], given[0]});
     std::vector<uint64_t> seeds(given[0]);
     std::iota(seeds.begin(), seeds.end(), 1);
     return seeds;
@@ -169,7 +169,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--only", options.only, "Train only these models of the file, such as vanilla,top-down")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--name", options.name, "Name in runs/NAME_MODEL_SEED; by default the file name, or its key `name`");
+  app.add_option("--name", options.name, "Name in runs/NAME_MODEL_SEED; by default the key `name` of the file, else the file name");
   app.add_flag("--plan", options.only_plans, "Print the table of the models without training");
   add_output_option(app, options.report, "Draw the result into this file, .svg or .html");
   add_json_flag(app, options.report);

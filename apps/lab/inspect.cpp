@@ -33,7 +33,7 @@ std::vector<int64_t> ids_of_text(const Options& options, const OpenModel& open) 
     ids.resize(std::min(ids.size(), max));
     return ids;
   }
-  if (config.data.empty() && config.validation.empty()) fail("--text: {} was imported without a text; give one", {open.run.path()});
+  if (config.data.empty() && config.validation.empty()) fail("--text: {} was imported without a text; give a text", {open.run.path()});
   if (has_mask(config)) fail("--text: {} learns answers and has no plain text; give a text file", {open.run.path()});
   const Tokens tokens = open_validation(config, open.run.tokenizer(), open.context).tokens;
   ids.resize(std::min(static_cast<size_t>(tokens.size()), max));
@@ -55,11 +55,11 @@ int run(const Options& options) {
 
 void add_options(CLI::App& app, Options& options) {
   app.add_option("run", options.run, kWeightsHelp)->required();
-  app.add_option("--text", options.text, "Text, with escapes such as \\n (-: stdin; default: the start of the validation text)");
+  app.add_option("--text", options.text, "Text to inspect, with escapes such as \\n (-: stdin; default: the start of the validation text)");
   app.add_option("--text-file", options.text_file, "File with the text (-: stdin)")->excludes("--text");
   app.add_option("--length", options.length, "Maximum number of tokens in the text")->check(at_least_one)->capture_default_str();
-  app.add_option(
-         "--token", options.look.tokens, "List the tokens nearest to this one (repeatable; default: the most frequent tokens of the text)")
+  app.add_option("--token", options.look.tokens,
+         "Token to list with its nearest tokens (repeatable; default: the most frequent tokens of the text)")
       ->allow_extra_args(false);
   add_field_options(app, options.look);
   app.add_option("-o,--output,--out", options.out, "Folder for index.html, inspect.json and the drawings")->capture_default_str();

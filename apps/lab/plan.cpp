@@ -1,4 +1,4 @@
-// ricci plan: predicts the memory of a training step by purpose, and its FLOPs. It needs little memory itself.
+// ricci plan: predicts the memory of a training step by purpose, and its FLOPs. The command itself needs little memory.
 //   ricci plan run.yaml model.layers=24 batch=64 --memory 80GiB
 //   ricci plan run.yaml accumulation=8 --ranks 8
 #include "models/planning/plan.h"
@@ -29,7 +29,7 @@ struct Options {
   bool as_json = false, tape = false;
 };
 
-// The plan for a way to recompute.
+// The plan for one way to recompute.
 struct Way : Plan {
   StepShape shape;
   Json largest_batch = {};  // a number, or "any" if a step computes one sequence at a time; null without --memory
@@ -47,7 +47,7 @@ ResultTable kept_of(const Plan& plan) {
   return table;
 }
 
-// A row for each way. The FLOPs of an optimizer with products have a column.
+// A row for each way to recompute. The FLOPs of an optimizer with matrix products have a column.
 ResultTable table_of(const std::vector<Way>& ways, const std::string& optimizer) {
   ResultTable table;
   const auto add = [&](Column column, const auto& value) { table.add(std::move(column), ways, value); };

@@ -32,8 +32,8 @@ void check_step(const TrainConfig& config, const ModelConfig& model, int64_t mem
     const int64_t most = most_sequences(model, config.optimizer, shape, memory);
     if (most == 0) {
       shape.sequences = 1;
-      plan_step(model, config.optimizer, shape, false);  // throws for other reasons, such as a wrong path in freeze
-      fail("a step of one sequence of {} tokens needs more than the {} of memory here; a smaller model or context needs less",
+      plan_step(model, config.optimizer, shape, false);  // throws errors with other causes, such as a wrong path in freeze
+      fail("a step of one sequence of {} tokens needs more than the {} of memory here; use a smaller model or context",
           {shape.context, show_bytes(memory)});
     }
     if (most < asked)  // a tenth stays free for other programs
@@ -72,11 +72,11 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
   if (is_classifier(config) || has_mask(config)) return EvaluationBatches::documents(tokens, batch, context);
   const int64_t window = std::clamp<int64_t>(tokens.size() - 1, 1, context);
   if (config.eval_from >= window)
-    fail("eval_from: {}, but a window of {} has {} positions, counted from 0", {config.eval_from, tokens.name(), window});
+    fail("eval_from: {} is too large: a window of {} has {} positions, counted from 0", {config.eval_from, tokens.name(), window});
   return EvaluationBatches::windows(tokens, batch, window, window < context ? std::min(stride, window) : stride, config.eval_from);
 }
 
-// eval_batches counts batches of the size in the run file; batch_invariant divides each of them into sequences.
+// eval_batches is a number of batches of the size in the run file; batch_invariant divides each batch into sequences.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation) {
   const int64_t sequences = config.sequences(), per_batch = config.batch / sequences;
   EvaluationBatches batches = evaluation_batches(config, validation, sequences, config.sequence_length(), config.sequence_length());

@@ -22,13 +22,13 @@ void check_step(const TrainConfig& config, const ModelConfig& model, int64_t mem
 // ---- Training
 std::unique_ptr<Feed> make_feed(const Corpus& corpus, const TrainConfig& config);
 
-// Reads this rank's micro-batches (`mine`) of the next step on the CPU. Returns them with Feed::place() after the step. Error: the data is
-// unreadable.
+// Reads this rank's micro-batches (`mine`) of the next step on the CPU. Returns them with Feed::place(), the position after the step.
+// Error: the data is unreadable.
 std::pair<std::vector<Batch>, std::string> read_step(Feed& feed, const TrainConfig& config, Range mine);
 
 // ---- Evaluations
-// Windows of the tokens, each scored from position eval_from; documents instead for a classifier or data with a mask. A text shorter than a
-// window is one window. Error: no position is left to score.
+// Windows of the tokens, each scored from position eval_from; for a classifier or data with a mask, documents instead. A text shorter than
+// a window is one window. Error: no position is left to score.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& tokens, int64_t batch, int64_t context, int64_t stride);
 // For evaluations during training: at most eval_batches.
 EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& validation);
@@ -39,7 +39,7 @@ Evaluation evaluate(const Model& model, const EvaluationBatches& batches, Device
 
 // "97.10% of the tokens right, exact answers: 81.0%". An answer is exact if each token is predicted from the true tokens before it.
 std::string predictions_note(const Predictions& predictions);
-// The share of targets that are the tokenizer's unknown_id().
+// The fraction of targets that are the tokenizer's unknown_id().
 double unknown_share(const EvaluationBatches& batches, const Tokenizer& tokenizer);
 std::string unknown_note(double share);  // ", 25.3% <unk>", or empty
 

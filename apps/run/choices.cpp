@@ -31,7 +31,7 @@ struct ScoredRun {
   std::vector<std::vector<double>> log_probabilities = {};  // for each question and choice
 };
 
-// The last tokens of a context, and a choice.
+// The last tokens of a context, followed by a choice.
 struct Sequence {
   std::vector<int64_t> ids;
   int64_t scored;  // tokens of the choice, at the end
@@ -45,7 +45,7 @@ template <class T> T needed(const Json& line, const char* key, const std::string
   return *value;
 }
 
-// Reads an index. A text such as "2" is allowed.
+// Reads an index. A string such as "2" is allowed.
 int64_t read_index(const Json& line, const char* key, const std::string& place) {
   const Json& value = member(line, key);
   int64_t index = 0;

@@ -195,7 +195,7 @@ shows 'on the tokens of its training' "validation $(printf %.4f "$(value nats_pe
 is 'from there' 3 value from
 prints 'on all if asked, with the bytes' '"bytes"' eval runs/from --from 0 --json
 head -c 4 score.txt >short.txt
-refuse 'a text in front of the first position' 1 'eval_from: 3, but a window of short\.txt has 3 positions, counted from 0' eval runs/from --data short.txt
+refuse 'a text in front of the first position' 1 'eval_from: 3 is too large: a window of short\.txt has 3 positions, counted from 0' eval runs/from --data short.txt
 refuse 'evaluations of no position' 1 'eval_from: 16, but a window has 16 positions, counted from 0' train tiny.yaml eval_from=16
 refuse 'positions of pairs' 1 '--from: runs/sorter scores documents, not windows' eval runs/sorter --from 3
 refuse 'pairs that are evaluated from a position on' 1 'eval_from: is read only with a format without answers' train tiny.yaml "${pairs[@]}" eval_from=3

@@ -21,7 +21,7 @@ namespace ricci::apps {
 
 // The options of all analyses (apps/lab/analyze.cpp).
 struct AnalysisOptions {
-  RunOptions run = {};    // runs; memory and masks also accept run files, and masks keys
+  RunOptions run = {};    // runs; memory and masks also accept run files, and masks also accepts keys
   TextOptions text = {};  // by default each run's validation text
   ModelOptions model = {};
   std::optional<int64_t> batch = {};                         // memory
@@ -47,15 +47,15 @@ struct TextRun : OpenModel {
   const TrainConfig& config() const { return run.config(); }
   const Tokenizer& tokenizer() const { return *run.tokenizer(); }
 };
-// Opens the runs with their texts. Errors: `families` does not contain a run's family; a model does not predict the next token; a text is
-// not plain; as for open_model.
+// Opens the runs with their texts. Errors: as for open_model; `families` does not contain a run's family; a model does not predict the next
+// token; a text is not plain.
 std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::vector<Family>& families);
 
-// The starts of at most `max` stretches of `length` tokens, spread over the first `size` tokens. Error: fewer than `least` fit.
+// The starts of at most `max` windows of `length` tokens, spread over the first `size` tokens. Error: fewer than `least` fit.
 Ids spread_over(const Tokens& tokens, int64_t size, int64_t length, int64_t max, int64_t least = 1);
 // Calls use(starts) for each batch of windows, with a progress bar.
 void in_batches(const TextRun& run, const Ids& starts, const std::function<void(const Ids& starts)>& use);
-// `count` tokens from each start, concatenated; 0 after the end of the text.
+// `count` tokens from each start, concatenated; ids are 0 after the end of the text.
 Ids ids_at(const Tokens& tokens, const Ids& starts, int64_t count);
 Tensor ids_tensor(const Ids& ids, int64_t sequences, Device device);  // [b c]
 // The nats of the next token at each position: [window context]. With a seed, the first half of each window is shuffled.
@@ -71,7 +71,7 @@ void add_note(Report& report, const std::string& run, const std::string& note);
 
 // ---- The analyses. Errors: as for open_text_runs; the text, context, scale or mixer leaves nothing to compute.
 Report analyse_memory(const AnalysisOptions& options);       // perplexity against training memory (figure 3 of the paper)
-Report analyse_frequency(const AnalysisOptions& options);    // nats per token in bins of equal token mass (figures 5 and 6)
+Report analyse_frequency(const AnalysisOptions& options);    // nats per token in bins with equal numbers of tokens (figures 5 and 6)
 Report analyse_shuffle(const AnalysisOptions& options);      // nats by distance from a shuffled half of the window (figure 4)
 Report analyse_neighbours(const AnalysisOptions& options);   // similar chunks by the block outputs of a scale (table 6)
 Report analyse_completions(const AnalysisOptions& options);  // a coarse model's tokens for the next cell (table 7)
@@ -83,7 +83,7 @@ struct MemoryRow {
   std::string name;
   Family family;
   StepMemory memory;
-  std::optional<double> loss = {};  // the lowest recorded, in nats per token
+  std::optional<double> loss = {};  // the lowest recorded loss, in nats per token
   std::optional<double> perplexity() const { return loss ? std::optional(std::exp(*loss)) : std::nullopt; }
 };
 // The memory of a step.
@@ -95,9 +95,9 @@ struct TokenScore {
   double nats = 0;                   // sum
 };
 struct FrequencyBin {
-  double tokens = 0;         // scored, the same number in each bin; a token type can belong to multiple bins, with a share in each
+  double tokens = 0;         // scored, the same number in each bin; a token type can be divided among multiple bins
   double nats = 0;           // mean
-  int64_t kinds = 0;         // token types in the bin, complete or with a share
+  int64_t kinds = 0;         // token types in the bin, complete or divided
   int64_t max = 0, min = 0;  // occurrences in the training text
 };
 // Bins from the most frequent tokens to the rarest, with equally frequent tokens in order of their ids.
@@ -106,12 +106,12 @@ std::vector<FrequencyBin> frequency_bins(std::vector<TokenScore> kinds, int64_t 
 // Means over all windows, at one distance. Distance 1 is the first token after the shuffled ones.
 struct ShuffleRow {
   int64_t distance = 0, last_distance = 0;   // for the row's first and last token
-  double nats = 0, increase = 0, error = 0;  // in the true order; the increase by shuffling; its standard error
+  double nats = 0, increase = 0, error = 0;  // in the true order; the increase from shuffling; the increase's standard error
 };
 // Computes the rows from the nats before and after shuffling [window context], for every distance or for the ranges 1, 2, 3-4, 5-8, ...
 std::vector<ShuffleRow> shuffle_rows(std::span<const double> before, std::span<const double> after, int64_t context, bool in_ranges);
 
-// A chunk or a token, with its cosine or probability. Lists begin with the best; ties are in order of index.
+// A chunk or a token, with its cosine or probability. Lists begin with the best score; ties are in index order.
 struct Ranked {
   int64_t index = 0;
   double score = 0;
@@ -128,10 +128,10 @@ struct Chunks {
 };
 // Subtracts the mean over all chunks and divides each vector by its length. Zero vectors stay zero.
 void centre(Chunks& chunks);
-// The chunks of other windows with the largest cosines. Vectors must be centred.
+// From the other windows, the chunks with the largest cosines. Vectors must be centred.
 std::vector<Ranked> nearest_chunks(const Chunks& chunks, int64_t chunk, int64_t count);
 
-// The shares of 1-grams to 4-grams that repeat an earlier n-gram of their text (Welleck et al. 2020), as means over texts.
+// The fractions of 1-grams to 4-grams that repeat an earlier n-gram of their text (Welleck et al. 2020), as means over texts.
 using Shares = std::array<double, 4>;
 Shares repeated_shares(const std::vector<Ids>& texts);
 // BLEU (Papineni et al. 2002) of candidates with their references, from 0 to 100: the geometric mean of the clipped precisions of 1- to

@@ -30,8 +30,9 @@ Ids scales_of(const TextRun& run, std::vector<int64_t> scales, const std::vector
   }
   if (scales.empty() || known.empty()) fail("neighbours: a context of {} has fewer tokens than any chunk", {run.context});
   for (const int64_t scale : scales) {
-    if (scale > run.context) fail("--scales: {}, but the context is {}", {scale, run.context});
-    if (scale % known[0].tokens) fail("--scales: {}, but the finest cells of {} have {} tokens", {scale, run.name, known[0].tokens});
+    if (scale > run.context) fail("--scales: {}, expected at most the context of {}", {scale, run.context});
+    if (scale % known[0].tokens)
+      fail("--scales: {} does not suit {}, expected a multiple of {} tokens", {scale, run.name, known[0].tokens});
   }
   return scales;
 }
@@ -60,7 +61,7 @@ std::vector<Chunks> read_chunks(const TextRun& run, const AnalysisOptions& optio
   return all;
 }
 
-// Spreads queries over the windows, each in the second half of its window, so each has some context.
+// Spreads queries over the windows. Each is in the second half of its window and so has some context.
 Ids queries_of(const Chunks& chunks, int64_t count) {
   const int64_t windows = chunks.count() / chunks.per_window, half = chunks.per_window / 2;
   count = std::min(count, windows);
@@ -160,7 +161,7 @@ Report analyse_completions(const AnalysisOptions& options) {
       {.heading = "next cell", .left = true}, {.heading = "expected, with probabilities", .left = true}};
   for (const TextRun& run : open_text_runs(options, {family_of<Coarse>})) {
     const int64_t scale = run.config().model.settings<Coarse>().scale, whole = run.context / scale * scale;
-    if (whole == 0) fail("--context: {} is shorter than a cell of {}", {run.context, scale});
+    if (whole == 0) fail("--context: {} is shorter than a cell of {} tokens", {run.context, scale});
     const Ids starts = spread_over(run.tokens, run.tokens.size(), whole + scale, options.places);
     const Tokenizer& tokenizer = run.tokenizer();
     Json places = Json::array();

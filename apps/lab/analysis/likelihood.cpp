@@ -20,7 +20,7 @@ int64_t total_scored(const std::vector<TokenScore>& kinds) {
   return total;
 }
 
-// Counts the types of the first `counted` tokens of the training text.
+// Counts the occurrences of each type in the first `counted` training tokens.
 void count_training(const Tokens& train, int64_t counted, std::vector<TokenScore>& kinds) {
   constexpr int64_t kChunk = 1 << 16;
   for (int64_t first = 0; first < counted; first += kChunk) {
@@ -36,7 +36,7 @@ void score_text(const TextRun& run, int64_t scored, std::vector<TokenScore>& kin
   const int64_t stride = std::max<int64_t>(1, std::min(context / 2, context - skipped));
   const int64_t last = run.tokens.size() - 1;
   if (last < context) fail("{}: has {} tokens, expected more than a window of {}", {run.tokens.name(), run.tokens.size(), context});
-  const int64_t wanted = std::min(last, scored + skipped);  // the end of the windows
+  const int64_t wanted = std::min(last, scored + skipped);  // the windows reach this token
   Ids starts{0};
   while (starts.back() + context < wanted) starts.push_back(starts.back() + stride);
   const std::vector<double> nats = window_nats(run, starts);
@@ -59,7 +59,7 @@ void score_text(const TextRun& run, int64_t scored, std::vector<TokenScore>& kin
   }
 }
 
-// The occurrences of a bin's token types in the training text: "1,234 - 56".
+// The range of the training occurrences of a bin's token types, such as "1,234 - 56".
 std::string counts_text(const FrequencyBin& bin) {
   const std::string least = with_commas(bin.min);
   return bin.max == bin.min ? least : with_commas(bin.max) + " - " + least;
@@ -76,7 +76,7 @@ std::vector<FrequencyBin> frequency_bins(std::vector<TokenScore> kinds, int64_t 
   std::erase_if(kinds, [](const TokenScore& kind) { return kind.scored == 0; });
   if (kinds.empty()) fail("frequency: no token was scored");
   std::stable_sort(kinds.begin(), kinds.end(), [](const TokenScore& a, const TokenScore& b) { return a.training > b.training; });
-  // Each token is divided into `bins` parts. A bin then holds one part per scored token.
+  // Each token is divided into `bins` parts. Each bin then holds one part per scored token.
   const int64_t room = total_scored(kinds);
   std::vector<FrequencyBin> all;
   int64_t free = 0;  // parts that still fit into the last bin
@@ -144,7 +144,7 @@ Report analyse_frequency(const AnalysisOptions& options) {
 
 namespace {
 
-// The mean over windows at distances from `first` to `last`.
+// The mean over all windows at the distances `first` to `last`.
 ShuffleRow shuffle_row(std::span<const double> before, std::span<const double> after, int64_t context, int64_t first, int64_t last) {
   const int64_t windows = std::ssize(before) / context, count = last - first + 1;
   const auto n = static_cast<double>(windows), length = static_cast<double>(count);

@@ -21,7 +21,7 @@
 namespace ricci::apps {
 namespace {
 
-// The row of a run or a run file. A run file has no perplexity.
+// The table row of a run or a run file. A run file has no perplexity.
 MemoryRow row_of(const std::string& path, const AnalysisOptions& options) {
   if (!is_folder(find_weights(path).run)) {
     const TrainConfig config = request_run(path, {}).config;
@@ -58,8 +58,8 @@ std::string heads_of(const Mask& mask) {
   return mask.heads == 1 ? std::to_string(mask.first_head) : fmt::format("{} - {}", mask.first_head, mask.first_head + mask.heads - 1);
 }
 
-// A square with tokens from left to right. Each query is a row as tall as its cell, filled from the first to the last token that it attends
-// to.
+// Draws a square with tokens from left to right. Each query is a row as tall as its cell, filled from the first to the last token that it
+// attends to.
 Picture picture_of(const Mask& mask, const std::string& group, int64_t tokens) {
   constexpr double kSide = 268, kLeft = 10, kTop = 44;
   const double unit = kSide / static_cast<double>(tokens);
@@ -75,7 +75,7 @@ Picture picture_of(const Mask& mask, const std::string& group, int64_t tokens) {
   size_t end = 0;
   for (size_t i = 0; i < mask.rows.size(); i = end) {
     end = i + 1;
-    while (end < mask.rows.size() && is_like(end, i)) ++end;  // one rectangle for equal rows
+    while (end < mask.rows.size() && is_like(end, i)) ++end;  // equal rows share a rectangle
     const int64_t first_key = mask.rows[i].first, keys = mask.rows[i].end - first_key;
     if (keys <= 0) continue;
     rectangle(first_key * mask.key_tokens, static_cast<int64_t>(i) * mask.query_tokens, keys * mask.key_tokens,
@@ -138,7 +138,7 @@ Report analyse_masks(const AnalysisOptions& options) {
     const int64_t tokens = std::min(options.mask_tokens.value_or(kMaxTokens), config.ctx);
     const std::vector<Mask> all = masks(Model(config), tokens);
     if (all.empty()) fail("masks: a text of {} tokens is shorter than a cell", {tokens});
-    int64_t side = 1;  // the longest side of a mask in tokens
+    int64_t side = 1;  // the longest side of any mask, in tokens
     for (const Mask& mask : all) side = std::max({side, std::ssize(mask.rows) * mask.query_tokens, mask.keys * mask.key_tokens});
     const std::string file = given.empty() ? "the default model" : given;
     const std::string mixer = config.traits().mixes ? fmt::format(", {}", names_of(config.mixer)) : "";

@@ -60,7 +60,7 @@ double bleu(const std::vector<std::pair<Words, std::vector<Words>>>& corpus) {
   for (size_t n = 1; n <= kMax; ++n) {
     double matched = 0, all = 0;
     for (const auto& [candidate, references] : corpus) {
-      std::map<Words, int64_t> most;  // the largest count in one reference
+      std::map<Words, int64_t> most;  // the largest count in any reference
       for (const Words& reference : references)
         for (const auto& [gram, count] : grams_of(std::span(reference), n)) most[gram] = std::max(most[gram], count);
       for (const auto& [gram, count] : grams_of(std::span(candidate), n)) {

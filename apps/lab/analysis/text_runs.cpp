@@ -19,13 +19,13 @@ std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::v
   std::string expected;
   for (const Family family : families) expected += (expected.empty() ? "" : ", ") + std::string(name_of(family));
   for (const std::string& path : options.run.files) {
-    const RunFolder folder = RunFolder::open(path);  // reports errors before reading the weights
+    const RunFolder folder = RunFolder::open(path);  // reports folder errors before the weights are read
     const TrainConfig config = with_text(folder.config(), options.text);
     if (std::find(families.begin(), families.end(), config.model.family) == families.end())
       fail("{}: model.family: {}, expected {}", {path, name_of(config.model.family), expected});
     if (!config.model.causal) fail("{}: model.causal: false, expected a model that predicts the next token", {path});
-    if (config.data.empty() && config.validation.empty()) fail("--data: {} was imported without a text; name one", {path});
-    if (has_mask(config)) fail("{}: learns answers (format: {}), and this analysis reads plain texts", {path, name_of(config.format)});
+    if (config.data.empty() && config.validation.empty()) fail("--data: {} was imported without a text; give a text file", {path});
+    if (has_mask(config)) fail("{}: learns answers (format: {}), expected a run on plain text", {path, name_of(config.format)});
     OpenModel open = open_model(path, options.model);
     Tokens tokens = open_validation(config, open.run.tokenizer(), open.context).tokens;
     const std::string name = *names.insert(open.run.weights().label());
@@ -38,7 +38,8 @@ std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::v
 
 Ids spread_over(const Tokens& tokens, int64_t size, int64_t length, int64_t max, int64_t least) {
   const int64_t all = size / length, count = std::min(max, all);
-  if (count < least) fail("{}: has {} tokens, expected {} for {} x {}", {tokens.name(), size, least * length, least, length});
+  if (count < least)
+    fail("{}: has {} tokens, expected at least {}: {} windows of {}", {tokens.name(), size, least * length, least, length});
   Ids starts;
   for (int64_t i = 0; i < count; ++i) starts.push_back(i * all / count * length);
   return starts;

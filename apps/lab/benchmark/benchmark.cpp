@@ -130,7 +130,7 @@ std::string described(const BenchOptions& o) {
   return fmt::format("{} of {}, {}, {}", blocks, o.size.width, step, place);
 }
 
-// Returns a note if the measured times of a step vary much.
+// Returns a note if the measured times of a step vary widely.
 std::vector<std::string> busy_note(const std::vector<MixerRow>& rows) {
   const auto unsteady = std::count_if(rows.begin(), rows.end(), [](const MixerRow& row) { return half_spread(row.seconds) > 0.2; });
   double load = 0;
@@ -174,7 +174,7 @@ Chart chart_of(std::vector<MixerRow> rows) {
     points[row.name][0].push_back({length, row.seconds.median * 1e3});
     points[row.name][1].push_back({length, static_cast<double>(row.bytes) / kMebibyte});
   }
-  for (const MixerRow& row : rows)  // in the order of the rows
+  for (const MixerRow& row : rows)  // in row order
     if (const auto curves = points.extract(row.name)) add_curves(chart, row.name, curves.mapped());
   return chart;
 }
@@ -193,7 +193,7 @@ std::vector<MixerRow> measure(const BenchOptions& options) {
       timed.push_back(timed_mixer(options, mixer, length));
       note(timed.back().row);
     }
-    for (int64_t round = -1; round < options.rounds; ++round)  // the first round is not measured: mixers reuse each other's memory
+    for (int64_t round = -1; round < options.rounds; ++round)  // the first round is not timed: mixers reuse each other's memory
       for (TimedMixer& each : timed) {
         const double started = seconds_now();
         each.step.run();

@@ -1,5 +1,5 @@
-// The time, memory and work of a training step, by mixer and sequence length. A layer of a multi-scale model with L tokens at scale s costs
-// the same as one with L / s positions.
+// The time, memory and work of a training step, by mixer and sequence length. At scale s, a layer of a multi-scale model with L tokens
+// costs the same as a layer with L / s positions.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -38,12 +38,12 @@ struct BenchOptions {
   int64_t tokens = 2048;
   std::optional<int64_t> sequences = {};  // by default `tokens` / length
   int64_t rounds = 5;
-  StepSize size = {};  // without sequences and positions
+  StepSize size = {};  // sequences and positions are unused
 };
 inline void visit_fields(BenchOptions& o, const Fields& field) {
-  field("lengths", o.lengths, "sequence lengths: 128,512").at_least(1);
-  field("tokens", o.tokens, "tokens of a step, for every length").at_least(1);
-  field("sequences", o.sequences, "sequences of a step; replaces --tokens").at_least(1);
+  field("lengths", o.lengths, "sequence lengths, such as 128,512").at_least(1);
+  field("tokens", o.tokens, "tokens per step, at every length").at_least(1);
+  field("sequences", o.sequences, "sequences per step; replaces --tokens").at_least(1);
   field("width", o.size.width, "width of the blocks").at_least(1);
   field("layers", o.size.layers, "number of post-norm blocks with ReLU").at_least(1);
   field("heads", o.size.heads, "number of heads, for mixers that have heads").at_least(1);
@@ -62,7 +62,7 @@ struct MixerRow {
   std::optional<int64_t> process_bytes = {};  // peak of a CPU process that runs only this step, estimated by a dry run
 };
 
-// Measures the mixers. Rows are ordered by length, then by mixer. At each length the mixers take turns, so background load affects all
+// Measures the mixers. Rows are ordered by length, then by mixer. At each length, the mixers alternate, so background load affects all
 // equally. Errors: as for make_step; the memory is too small; the heads do not divide the width; a length does not divide the tokens.
 std::vector<MixerRow> measure(const BenchOptions& options);
 

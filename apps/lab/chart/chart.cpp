@@ -109,7 +109,7 @@ struct Frame {
   double left, top, right, bottom;
 
   double x_at(double value) const { return left + (right - left) * x.share(value); }
-  // A band can exceed the axis, even below 0 on a logarithmic one.
+  // A band can exceed the axis, even below 0 on a logarithmic axis.
   double y_at(double value) const { return bottom - (bottom - top) * y.share(std::clamp(value, y.low, y.high)); }
 };
 
@@ -149,7 +149,7 @@ std::string pattern_of(const Curve& curve) {
   return curve.dashed ? " style=\"stroke-dasharray:7 5 1 5\"" : " style=\"stroke-dasharray:1 5\"";
 }
 
-// Draws the area of the intervals, along the upper ends and back along the lower ones. A single point gets a bar.
+// Draws the area of the intervals, along the upper ends and back along the lower ends. A single point gets a bar.
 std::string draw_band(const Frame& frame, const std::vector<Point>& points, int colour) {
   const bool has_intervals = std::any_of(points.begin(), points.end(), [](const Point& point) { return point.half_width > 0; });
   if (!has_intervals) return "";
@@ -190,7 +190,7 @@ std::string draw_curve(const Frame& frame, const Curve& curve) {
 
 // ---- Panels
 struct LegendEntry {
-  std::string name, look;  // look: attributes of its line
+  std::string name, look;  // look: SVG attributes of the entry's line
   bool operator==(const LegendEntry&) const = default;
 };
 
@@ -206,7 +206,7 @@ std::vector<LegendEntry> legend_of(const Chart& chart, const Panel& panel) {
   for (Curve curve : panel.curves) {
     if (curve.faint) continue;
     LegendEntry entry{curve.name, ""};
-    if (has_names) curve.dashed = false;  // an entry for training and validation
+    if (has_names) curve.dashed = false;  // training and validation share an entry
     else entry.name = curve.dashed ? "validation" : "training";
     entry.look = fmt::format("class=\"curve {}c{}\"{}", curve.dashed ? "dashed " : "", curve.colour % kColours, pattern_of(curve));
     if (std::find(entries.begin(), entries.end(), entry) == entries.end()) entries.push_back(entry);
@@ -217,7 +217,7 @@ std::vector<LegendEntry> legend_of(const Chart& chart, const Panel& panel) {
 
 // Draws the entries in rows from y downwards, and moves y to the last row.
 std::string draw_legend(const std::vector<LegendEntry>& entries, double& y) {
-  constexpr double kLine = 34, kGap = 20;  // space for a line before the name, and after the name
+  constexpr double kLine = 34, kGap = 20;  // space for a line before the name; space after the name
   std::string svg;
   double x = kWidth;
   for (const LegendEntry& entry : entries) {
@@ -305,7 +305,7 @@ std::string fitting(const std::string& text, double width) {
   return cut + "…";
 }
 
-// Subtracts logarithms: the quotient of the largest and the smallest drawable value exceeds f64.
+// Subtracts logarithms: the quotient of the largest and the smallest drawable value exceeds the range of f64.
 double Axis::share(double value) const {
   return log ? (std::log(value) - std::log(low)) / (std::log(high) - std::log(low)) : (value - low) / (high - low);
 }

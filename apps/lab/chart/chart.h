@@ -1,5 +1,6 @@
-// A picture is SVG elements in a box. A chart is panels with axes and curves, one picture each. A report writes pictures into a file or a
-// page (apps/lab/report/report.h). CSS follows the reader's light or dark system, and `<title>` shows a value under the pointer.
+// A picture is SVG elements in a box. A chart consists of panels with axes and curves; each panel becomes a picture. A report writes
+// pictures into a file or a page (apps/lab/report/report.h). The CSS follows the reader's light or dark mode, and `<title>` shows a value
+// under the pointer.
 #pragma once
 #include <cmath>
 #include <span>
@@ -11,7 +12,7 @@ namespace ricci::apps {
 
 // ---- Pictures
 struct Picture {
-  std::string name = {};         // as a file name: layer0_head1_scores
+  std::string name = {};         // as a file name, such as layer0_head1_scores
   std::string group = {};        // a shared heading: "layer 0"
   double width = 0, height = 0;  // approximately in pixels
   std::string elements = {};     // SVG from (0, 0) to (width, height), with the classes of picture_style()
@@ -26,9 +27,9 @@ constexpr int kColours = 12;
 // Text for XML and HTML: &, <, > and quotes become entities. Control characters and invalid UTF-8 become U+FFFD.
 std::string escaped(std::string_view text);
 double width_of(const std::string& text);                    // approximately in pixels
-std::string fitting(const std::string& text, double width);  // cut if it is wider
+std::string fitting(const std::string& text, double width);  // truncated if it is wider
 
-// SVG elements. `classes`: from the style. `more`: further attributes, each after a blank.
+// SVG elements. `classes`: CSS classes of picture_style(). `more`: further attributes, each after a blank.
 constexpr const char *kMiddle = " text-anchor=\"middle\"", *kEnd = " text-anchor=\"end\"";  // for `more`
 std::string svg_text(double x, double y, const std::string& classes, const std::string& more, const std::string& content);
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& attributes);

@@ -9,9 +9,10 @@
 namespace ricci::apps {
 namespace {
 
-constexpr int64_t kMaxCells = 64, kWithNumbers = 8, kWithTitles = 32;  // largest sides: of maps, with numbers, with text under the pointer
+// Largest sides of maps, of maps with numbers, and of maps with text under the pointer.
+constexpr int64_t kMaxCells = 64, kWithNumbers = 8, kWithTitles = 32;
 
-// A map with a cell for each block: the number of largest magnitude, or NaN if the block contains one.
+// A map with a cell for each block: the number with the largest magnitude, or NaN if the block contains a NaN.
 HeatMap shrunk(const HeatMap& map, int64_t block) {
   const auto labels = [&](const std::vector<std::string>& given, int64_t count) {
     std::vector<std::string> kept;
@@ -34,14 +35,14 @@ HeatMap shrunk(const HeatMap& map, int64_t block) {
 }
 
 struct Grid {
-  double left, top, width, height, largest;  // width, height: of a cell; largest: the magnitude of full colour
+  double left, top, width, height, largest;  // width, height: of a cell; largest: the magnitude drawn in full colour
 
   double x(size_t column) const { return left + (static_cast<double>(column) + 0.5) * width; }
   double y(size_t row) const { return top + (static_cast<double>(row) + 0.5) * height; }
 };
 
-// The opacity is the square root of a value's share of the largest magnitude, so small values are visible. Cells of one colour form one
-// path.
+// The opacity is the square root of a value's magnitude divided by the largest magnitude, so small values are visible. Cells of one colour
+// form one path.
 std::string draw_cells(const Grid& grid, const std::vector<double>& values, size_t columns, bool with_numbers) {
   std::map<std::string, std::string> paths;  // by their attributes
   std::string numbers;
@@ -64,7 +65,7 @@ std::string draw_cells(const Grid& grid, const std::vector<double>& values, size
          svg_rectangle(grid.left, grid.top, width, height, "class=\"axis\" fill=\"none\"") + numbers;
 }
 
-// The labels of a side, or only every 2nd, 5th, 10th ... if they are too close.
+// Draws the labels of a side, or only every 2nd, 5th, 10th ... if they are too close.
 std::string draw_side(const Grid& grid, const std::vector<std::string>& labels, bool is_top, bool turned, double room) {
   std::string svg;
   const double distance = is_top ? grid.width : grid.height;
@@ -91,7 +92,7 @@ std::string draw_titles(const Grid& grid, const HeatMap& map) {
   return svg;
 }
 
-// Five values from low to high, in even steps of opacity.
+// Returns five values from low to high, in even steps of opacity.
 std::vector<double> shades_of(double low, double high) {
   const auto root = [](double value) { return std::copysign(std::sqrt(std::abs(value)), value); };
   std::vector<double> shades;

@@ -5,7 +5,7 @@
 //   top-down: [small.yaml, model.family=topdown, "model.layers=[2, 2]"]
 // A grid is a list for a key with a single value: "lr=[1e-3, 3e-4]" makes two models, vanilla_lr_1e-3 and vanilla_lr_3e-4. For a key with a
 // list, a grid contains a list: "model.mixer=[[dispatcher, sdp], sdp]". A grid in a run file or in keys on the command line needs no
-// comparison file: it makes the models lr_1e-3 and lr_3e-4.
+// comparison file; this grid makes the models lr_1e-3 and lr_3e-4.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -45,7 +45,7 @@ struct Contestant {
   TrainConfig config = {};
   std::string changed = {};  // "model.d=132", the last override, or empty
   Plan plan = {};            // plan of a step
-  double vs_first = 1;       // the amount divided by the first model's
+  double vs_first = 1;       // the amount divided by the first model's amount
   // Set after training:
   std::vector<Outcome> outcomes = {};  // one per seed
 };
@@ -60,19 +60,19 @@ enum class Equal : uint8_t { nothing, parameters, flops, memory };
 constexpr auto choices(Equal) { return std::array{"nothing", "parameters", "flops", "memory"}; }
 
 // The key to change: model.d, in multiples of the number of heads, times 2 / rope_fraction with rotary positions (model.ff follows if no
-// run file sets it); model.ff; or model.layers, in proportion if every scale has its own number.
+// run file sets it); model.ff; or model.layers, in proportion if every scale has its own number of layers.
 enum class Change : uint8_t { width, ff, layers };
 constexpr auto choices(Change) { return std::array{"width", "ff", "layers"}; }
 
 double amount_of(const Plan& plan, Equal equal);  // parameters for Equal::nothing
 
-// Returns the models with these names, or all. The first model of the file, chosen or not, is the reference; the others are made as equal
-// to it as possible. If a model does not score the first positions of a window, all models get the key eval_from. Errors: a name is
-// unknown; models read different tokens or have different losses; a model exceeds the first one even at its smallest; models score
+// Returns the models with these names, or all. The first model of the file, chosen or not, is the reference; the others are made as close
+// to its amount as possible. If a model does not score the first positions of a window, all models get the key eval_from. Errors: a name is
+// unknown; models read different tokens or have different losses; a model exceeds the first model even at its smallest size; models score
 // different positions of documents with a mask.
 std::vector<Contestant> matched(std::vector<Contestant> models, Equal equal, Change change, const std::vector<std::string>& only = {});
 
-// The number from 1 to 65,536 with the value closest to the target. `value` is increasing.
+// The number n from 1 to 65,536 with value(n) closest to the target. `value` is increasing.
 int64_t closest(const std::function<double(int64_t)>& value, double target);
 
 // ---- The report

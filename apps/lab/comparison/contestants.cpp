@@ -43,7 +43,7 @@ std::optional<Takes> kind_of_key(const std::string& key) {
   return takes;
 }
 
-// The values of a grid, or empty: a list for a key with a single value, a list with lists for a key with a list.
+// The values of a grid, or empty. A grid is a list for a key with a single value, and a list of lists for a key with a list.
 std::vector<YAML::Node> grid_of(const std::string& key, const std::string& text, const std::string& place) {
   const std::optional<Takes> takes = kind_of_key(key);
   if (!text.starts_with('[') || !takes || takes == Takes::ranges) return {};
@@ -56,7 +56,7 @@ std::vector<YAML::Node> grid_of(const std::string& key, const std::string& text,
   return all;
 }
 
-// The text of a grid value, and its part of a model name: {"[sdp, metric]", "sdp-metric"}.
+// Returns the text of a grid value, and its part of a model name, such as {"[sdp, metric]", "sdp-metric"}.
 std::pair<std::string, std::string> value_and_name(const YAML::Node& item) {
   if (item.IsNull()) return {"null", "null"};
   if (item.IsScalar()) return {yaml_text(item.Scalar()), yaml_text(item.Scalar())};
@@ -90,7 +90,8 @@ std::vector<Contestant> with_word(const std::vector<Contestant>& models, const s
 }
 
 // ---- Models that can be compared
-// Keys that determine the tokens of training and evaluation and their order. model.vocab also does if the tokenizer is trained on the text.
+// Keys that determine the tokens of training and evaluation and their order. model.vocab determines them if the tokenizer is trained on the
+// text.
 constexpr const char* kDataKeys[] = {"data", "validation", "train_fraction", "format", "text_field", "label_field", "order", "weights",
     "shuffle_buffer", "pack", "tokenizer", "model.vocab", "eos", "batch", "accumulation", "context", "steps", "eval_every", "eval_batches"};
 
@@ -104,7 +105,7 @@ void check_comparable(const std::vector<Contestant>& all) {
       const bool is_left_open = std::string_view(key) == "model.vocab" && (first.model.vocab == 0 || other.model.vocab == 0);
       const std::string found = value_text(found_fields, key), expected = value_text(expected_fields, key);
       if (found != expected && !is_left_open)
-        fail("{}: {}: {}, but {} has {}: they would read different tokens",
+        fail("{}: {}: {}, but {} has {}: models must read the same tokens",
             {each.name, key, one_line(found), all[0].name, one_line(expected)});
     }
     // The losses of coarse models with different cells are not comparable.
@@ -112,7 +113,7 @@ void check_comparable(const std::vector<Contestant>& all) {
     const bool has_other_cells =
         objective == Objective::next_cell && first.model.settings<Coarse>().scale != other.model.settings<Coarse>().scale;
     if (objective != other.model.traits().objective || has_other_cells)
-      fail("{}: model.family: {} does not predict the same as {}", {each.name, name_of(other.model.family), all[0].name});
+      fail("{}: model.family: {} does not predict the same targets as {}", {each.name, name_of(other.model.family), all[0].name});
   }
 }
 
@@ -136,7 +137,7 @@ int64_t common_eval_from(const std::vector<Contestant>& all, int64_t vocab) {
     if (counted >= config.sequence_length())
       fail("{}: context: {} is too short: none of its tokens is scored", {each.name, config.sequence_length()});
     if (has_mask(config) && counted != first)
-      fail("{}: scores the positions of a document from {} on, but {} from {} on", {each.name, counted, all[0].name, first});
+      fail("{}: scores a document from position {} on, but {} from position {} on", {each.name, counted, all[0].name, first});
     last = std::max({last, counted, config.eval_from});
   }
   return has_mask(all[0].config) ? 0 : last;
@@ -166,7 +167,7 @@ std::string size_text(TrainConfig config, Change change, int64_t n) {
   return "model.d=" + std::to_string(n * columns * heads);
 }
 
-// Adds a key, unless empty, and the plan of a step.
+// Adds the key `changed`, unless empty, and the plan of a step.
 Contestant planned(Contestant model, const std::string& changed, int64_t vocab) {
   model.changed = changed;
   if (!changed.empty()) model.overrides.push_back(changed);
@@ -182,18 +183,19 @@ Contestant closest_to(const Contestant& first, const Contestant& model, int64_t 
   const auto amount = [&](int64_t n) { return amount_of(with(n).plan, equal); };
   const double target = amount_of(first.plan, equal);
   if (const double min = amount(1); min > target)
-    fail("{}: {} {} even with {}, more than the {} of {}", {model.name, min, name_of(equal), with(1).changed, target, first.name});
+    fail("{}: has {} {} even with {}, more than the {} of {}", {model.name, min, name_of(equal), with(1).changed, target, first.name});
   return with(closest(amount, target));
 }
 
 // ---- Files
-// True for small.yaml or [small.yaml, lr=1e-3], the values of a comparison file.
+// True for the values of a comparison file, such as small.yaml or [small.yaml, lr=1e-3].
 bool names_run_file(const YAML::Node& value) {
   const YAML::Node file = value.IsSequence() && value.size() > 0 ? value[0] : value;
   return file.IsScalar() && (file.Scalar().ends_with(".yaml") || file.Scalar().ends_with(".yml"));
 }
 
-// True for a file with a key of a run file. `base` names a run file in both kinds. Error: the file has both such a key and a model.
+// True for a file with a key of a run file. `base` can name a run file in both kinds of files. Error: the file has both such a key and a
+// model.
 bool is_run_file(const YAML::Node& document, const std::string& path) {
   if (!document.IsMap()) return false;
   TrainConfig config;
@@ -206,7 +208,7 @@ bool is_run_file(const YAML::Node& document, const std::string& path) {
     else if (std::any_of(fields.begin(), fields.end(), is_here)) key = name;
   }
   if (!key.empty() && !model.empty())
-    fail("{}: {} is a key of a run file, and {} a model of a comparison file; keys for all models belong on the command line",
+    fail("{}: {} is a key of a run file, and {} is a model of a comparison file; keys for all models belong on the command line",
         {path, one_line(key), one_line(model)});
   return !key.empty();
 }

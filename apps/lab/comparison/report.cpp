@@ -48,8 +48,8 @@ Json as_json(const Outcome& o) {
   return json;
 }
 
-// The loss minus the first model's loss with the same seed varies less than the losses themselves. Nothing for the first model or a single
-// seed.
+// The loss minus the first model's loss with the same seed varies less than the losses themselves. Returns nothing for the first model or a
+// single seed.
 std::optional<MeanSpread> difference_from_first(const Comparison& comparison, const Contestant& model) {
   const Contestant& first = comparison.models[0];
   std::vector<double> all;
@@ -75,7 +75,7 @@ ResultTable table_of(const Comparison& comparison) {
   const auto add_mean = [&](Column column, double Outcome::*member) {
     add(std::move(column), [&](const Contestant& m) { return over_seeds(m, member).mean; });
   };
-  // A mean over seeds, its deviation and half of its interval. A single seed has only a mean.
+  // Adds a mean over seeds, the standard deviation and half of the interval. A single seed has only a mean.
   const auto add_spread = [&](const std::string& heading, const std::string& key, const std::string& prefix, const auto& spread) {
     const auto part = [&](double MeanSpread::*member) {
       return [&, member](const Contestant& m) {

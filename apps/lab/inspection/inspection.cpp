@@ -46,7 +46,7 @@ std::vector<int64_t> most_frequent(const std::vector<int64_t>& ids) {
   return best_of(tokens, 16, [&](int64_t a, int64_t b) { return counts[a] != counts[b] ? counts[a] > counts[b] : a < b; });
 }
 
-// The id of a token of the vocabulary, or of a text that is one token.
+// The id of a vocabulary token, or of a text that is one token.
 int64_t id_of(const Tokenizer& tokenizer, const std::string& text) {
   if (const int64_t id = tokenizer.find(text); id >= 0) return id;
   const std::vector<int64_t> ids = tokenizer.encode(text);
@@ -110,7 +110,7 @@ void add_tables(InspectedHead& head, const Inspection& found, int64_t query_toke
   }
 }
 
-// `distances` from each token to the vocabulary: [token vocab].
+// `distances`: from each token to the tokens of the vocabulary, [token vocab].
 void add_distances(InspectedHead& head, const Inspection& found, const std::vector<double>& distances, int64_t nearest, bool positive) {
   const std::vector<std::string> names = texts_of(found, found.token_ids);
   InspectedTable table{"distances", {"squared distances of tokens", "token", "token", names, names, std::ssize(names), {}},
@@ -131,7 +131,7 @@ void add_distances(InspectedHead& head, const Inspection& found, const std::vect
 }
 
 // ---- Pictures
-// The heading of a row of the page, one for each kind.
+// The heading of a page row; each kind of table has a row.
 std::string group_of(const InspectedLayer& layer, const InspectedTable& table) {
   return "L" + layer.name.substr(1) + ": " + table.map.title;
 }
@@ -148,7 +148,7 @@ Picture picture_of(const InspectedLayer& layer, const InspectedHead& head, const
   return picture;
 }
 
-// Draws the spectra, a colour for each head: few values as dots, many as a line.
+// Draws the spectra, with a colour for each head. Few values are drawn as dots, many as a line.
 Picture spectrum_of(const InspectedLayer& layer, const InspectedTable& matrix) {
   const std::string numbers = layer.symmetric ? "eigenvalues" : "singular values";
   Chart chart{.x_name = "number, from the largest on", .whole_x = true, .panels = {{numbers + " of " + matrix.map.title, ""}}};
@@ -174,7 +174,7 @@ Picture spectrum_of(const InspectedLayer& layer, const InspectedTable& matrix) {
 // ---- Numbers
 double rounded(double value) { return std::isfinite(value) ? std::strtod(fmt::format("{:.8g}", value).c_str(), nullptr) : value; }
 
-// The rows; the columns if `turned`.
+// Returns the rows, or the columns if `turned`.
 Json rows_of(const HeatMap& map, bool turned) {
   Json rows = Json::array();
   const int64_t count = turned ? map.columns : map.rows(), length = turned ? map.rows() : map.columns;

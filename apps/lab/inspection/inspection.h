@@ -26,7 +26,7 @@ inline void visit_fields(InspectionOptions& o, const Fields& field) {
 struct InspectedTable {
   std::string kind;  // scores, coefficients, matrix, distances
   HeatMap map;
-  std::string caption;  // an explanation in a sentence
+  std::string caption;  // explains the map in a sentence
 };
 
 using Neighbour = std::pair<double, int64_t>;  // squared distance and id
@@ -35,12 +35,12 @@ struct InspectedHead {
   int64_t head = 0, key_tokens = 1;  // key_tokens: positions of a key's cell
   std::vector<InspectedTable> tables = {};
   std::vector<double> spectrum = {};                 // eigenvalues of a symmetric matrix, else singular values
-  std::vector<std::vector<Neighbour>> nearest = {};  // for each token, the nearest first
+  std::vector<std::vector<Neighbour>> nearest = {};  // for each token, with the nearest tokens first
 };
 
 struct InspectedLayer {
   int64_t layer = 0;
-  std::string name;    // "layer 0"; in a model with multiple kinds of layers "layer 3 (cells of 4)", "layer 0 (aggregation)"
+  std::string name;    // "layer 0"; in a model with multiple kinds of layers, "layer 3 (cells of 4)", "layer 0 (aggregation)"
   int64_t tokens = 1;  // positions of a query's cell
   bool symmetric = false;
   std::vector<InspectedHead> heads = {};
@@ -62,7 +62,7 @@ Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, 
 // The pictures, layer by layer and kind by kind. Only the first picture of a kind has a caption.
 std::vector<Picture> pictures_of(const Inspection& found);
 
-// JSON omits matrices with more columns; model.safetensors contains their parameters.
+// The JSON omits matrices with more columns; model.safetensors contains their parameters.
 constexpr int64_t kMaxColumns = 128;
 //   {"run", "mixer", "text": [{"id", "token"}], "tokens", "missing", "layers": [{"layer", "name", "query_tokens", "heads": [
 //     {"head", "key_tokens", "scores", "coefficients", "matrix", "symmetric", "eigenvalues" or "singular_values", "squared_distances",

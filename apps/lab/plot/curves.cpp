@@ -19,7 +19,7 @@ namespace {
 struct Look {
   std::string key, panel, unit;
   bool noisy;
-  int colour = -1;  // the index in a panel of multiple metrics
+  int colour = -1;  // the colour index in a panel of multiple metrics
 };
 const Look kLooks[] = {{"train_loss", "loss", "nats per token", true}, {"val_loss", "loss", "nats per token", false},
     {"val_accuracy", "accuracy", "part predicted right", false}, {"lr", "learning rate", "", false},
@@ -42,7 +42,7 @@ void check_key(const std::vector<RunRecords>& runs, const std::string& key) {
       {one_line(key), nearest.empty() ? fmt::format("; the metrics are {}", fmt::join(kMetricsKeys, ", ")) : nearest});
 }
 
-// The metric of this name, or all that match a pattern such as grad_norm.*, blocks.2 before blocks.10. `shared`: in one panel.
+// The metric with this name, or all that match a pattern such as grad_norm.*, with blocks.2 before blocks.10. `shared`: in one panel.
 std::vector<Look> looks_of(const std::vector<RunRecords>& runs, const std::string& key, bool shared) {
   std::set<std::pair<size_t, std::string>> found;
   for (const RunRecords& run : runs)
@@ -62,13 +62,13 @@ std::vector<Look> looks_of(const std::vector<RunRecords>& runs, const std::strin
   return looks;
 }
 
-// Adds the column of x to the runs, and returns the axis title. `time` is training time, in the unit that suits the longest run.
+// Adds the column of x values to the runs, and returns the axis title. `time` is training time, in the unit that suits the longest run.
 std::string prepare_x(std::vector<RunRecords>& runs, const std::string& key) {
   check_key(runs, key);
   double longest = 0;
   for (RunRecords& run : runs) {
     if (key == "time") run.columns[key] = training_seconds(run);
-    if (run.finite(key).empty()) fail("{}: no record has {}", {run.path, key});
+    if (run.finite(key).empty()) fail("{}: no record contains {}", {run.path, key});
     longest = std::max(longest, run.last(key));
   }
   if (key != "time") return key;
@@ -104,9 +104,9 @@ Point mean_point(const std::vector<Point>& points) {
   return mean;
 }
 
-// A point for each record of a run. For multiple runs, a point for each step: the mean over the runs that have a record of it.
+// A point for each record of a run. For multiple runs, a point for each step: the mean over the runs that have a record of this step.
 std::vector<Point> points_of(const std::vector<RunRecords>& runs, const std::string& key, double smooth, const CurveOptions& options) {
-  std::map<double, std::vector<Point>> seeds;  // by step, or by record
+  std::map<double, std::vector<Point>> seeds;  // by step, or by record index
   for (const RunRecords& run : runs) {
     const std::vector<double> xs = run.column(options.x), steps = run.column("step");
     std::vector<double> ys = run.column(key);
@@ -128,7 +128,7 @@ std::string stem_of(const ListedRun& run) {
   return run.name.ends_with(end) ? run.name.substr(0, run.name.size() - end.size()) : run.name;
 }
 
-// Gives runs of different seeds one name. Returns false if two have the same seed: they differ in other keys.
+// Gives runs with different seeds one name. Returns false if two runs have the same seed, and so differ in other keys.
 bool share_name(const std::vector<ListedRun*>& seeds) {
   std::set<uint64_t> numbers;
   for (const ListedRun* run : seeds) numbers.insert(run->config.seed);

@@ -49,7 +49,7 @@ BestEvaluation best_evaluation(const RunRecords& run) {
   return best;
 }
 
-// The runs in the folder of runs that match the pattern.
+// The matching runs in the folder of runs.
 std::vector<std::string> runs_like(const std::string& pattern) {
   const std::string folder = folder_of_runs();
   std::vector<std::string> found;
@@ -62,7 +62,7 @@ std::vector<std::string> runs_like(const std::string& pattern) {
   return found;
 }
 
-// Reads a run for the list. If its config.yaml has a fault, adds a note: the run can still be plotted.
+// Reads a run for the list. If its config.yaml has a fault, adds a note, and the run can still be plotted.
 ListedRun read_listed(const std::string& path, std::vector<std::string>& notes) {
   ListedRun run{read_records(path)};
   const std::string folder = run.path.substr(0, run.path.rfind('/'));
@@ -134,7 +134,7 @@ Json time_left(const ListedRun& run) {
   return time_text(training_seconds(run).back() * std::max(static_cast<double>(run.config.steps) / run.last("step") - 1, 0.0));
 }
 
-// The sort key: the run with the smallest is listed first, and runs without the value last.
+// The sort key: the run with the smallest key is listed first, and runs without a value last.
 std::tuple<bool, double, std::string> rank_of(const ListedRun& run, SortBy order) {
   const auto known = [](double value) { return std::isfinite(value) ? value : 1e300; };
   if (order == SortBy::name) return {false, 0, run.name};

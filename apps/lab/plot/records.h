@@ -30,11 +30,11 @@ struct RunRecords {
 // run does not exist; a line (FILE:LINE) is not a JSON object, or a value is not a number.
 RunRecords read_records(const std::string& path_or_name);
 
-// Training seconds up to each record: tokens divided by their speed, or by the median speed if none was measured.
+// Training seconds up to each record: tokens divided by their speed, or by the median speed if it was not measured.
 std::vector<double> training_seconds(const RunRecords& run);
 double median(std::vector<double> values);  // kNotMeasured without values
 
-// The largest unit of time that fits at least three times into the seconds, and its seconds: {"hour", 3600}.
+// The largest unit of time that fits at least three times into the seconds, and its length in seconds, such as {"hour", 3600}.
 std::pair<const char*, double> time_unit(double seconds);
 
 // ---- The list

@@ -46,7 +46,7 @@ void publish(const Report& report, const ReportOptions& options);  // prints the
 
 // An SVG file with the title and the pictures, group by group in rows, two charts wide. The drawing shrinks to the window width.
 std::string to_svg(const std::string& title, const std::vector<Picture>& pictures);
-// A page of pictures with captions, the table and notes. It is well-formed XML.
+// A page of pictures with captions, the table and notes, as well-formed XML.
 std::string page_of(const Report& report);
 
 // ---- Statistics of a few values: means over seeds, quartiles of times, the best of a list
@@ -62,7 +62,7 @@ inline double student_t(size_t degrees_of_freedom) {
   return z + (std::pow(z, 3) + z) / (4 * n) + (5 * std::pow(z, 5) + 16 * std::pow(z, 3) + 3 * z) / (96 * n * n);
 }
 
-// The deviation divides by n - 1. `half_width`: half of the mean's 95% interval by Student's t. Both are 0 for a single value.
+// The deviation divides by n - 1. `half_width`: half of the mean's 95% interval by Student's t. Both results are 0 for a single value.
 struct MeanSpread {
   double mean = 0, deviation = 0, half_width = 0;
 };

@@ -128,8 +128,8 @@ TEST_CASE("Hugging Face: weights in other files or under other names, each with 
   replace_member(quantized, "quantization_config", R"({"load_in_8bit": true})");
   CHECK(quantized.refused() == "FOLDER/config.json: quantization_config: quantized weights have no equivalent in ricci");
   CHECK(error_of([] { import_hugging_face("meta-llama/Llama-3.2-1B", "runs/bad", {}); }) ==
-        "meta-llama/Llama-3.2-1B: no such folder; if it is a model of the hub, hf download meta-llama/Llama-3.2-1B --local-dir "
-        "FOLDER gets its files");
+        "meta-llama/Llama-3.2-1B: no such folder; to get a model from the hub, run hf download meta-llama/Llama-3.2-1B --local-dir "
+        "FOLDER");
 }
 
 TEST_CASE("Hugging Face: the tokenizer of a folder in a form that only transformers reads") {
@@ -137,7 +137,7 @@ TEST_CASE("Hugging Face: the tokenizer of a folder in a form that only transform
   copy.folder.write("theirs/tokenizer.model", "\n\x0e");
   CHECK(copy.refused() ==
         "FOLDER/tokenizer.model: is a SentencePiece vocabulary; AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW) of "
-        "transformers writes a tokenizer.json; --without-tokenizer leaves it out");
+        "transformers writes a tokenizer.json; add --without-tokenizer to omit the tokenizer");
   CHECK_NOTHROW(import_hugging_face(copy.theirs(), copy.folder / "run", {}, true));
 }
 

@@ -21,9 +21,9 @@ refuse 'a run that holds one' 1 'runs/bare: holds a trained model' convert impor
 cp -r "$models/gpt2" with
 echo '{"name":"char","characters":"\nabcdefghi "}' >with/tokenizer.json
 accept 'a folder with a tokenizer' convert import with runs/with
-refuse 'an import of a run' 1 'runs/bare: is already a run; import reads Hugging Face folders' convert import runs/bare runs/again
+refuse 'an import of a run' 1 'runs/bare: is already a run, expected a Hugging Face folder' convert import runs/bare runs/again
 refuse 'an evaluation of an imported run without a text' 1 '--data: runs/with was imported and has no text; name one to score' eval runs/with
-refuse 'a look at an imported run without a text' 1 '--text: runs/with was imported without a text; give one' inspect runs/with
+refuse 'a look at an imported run without a text' 1 '--text: runs/with was imported without a text; give a text' inspect runs/with
 refuse 'a training in an imported run' 1 'runs/with: holds a trained model but no checkpoint to continue from; init=runs/with name=\.\.\. trains it further' train runs/with
 refuse 'its config without a text' 1 'data: is not set' train runs/with/config.yaml name=bad
 for ((i = 0; i < 40; ++i)); do echo 'a bad cab hid a big fee'; done | tr -d 'f' >letters.txt
@@ -67,7 +67,7 @@ prints 'goes out without its tokenizer, and why' '^transformers has no tokenizer
 prints 'a run goes out as GGUF' 'GGUF of gpt2, q8_0, bpe tokenizer, vocabulary 280,' convert export runs/pieces pieces.gguf --gguf q8_0
 is 'one file' GGUF eval 'head -c 4 pieces.gguf; echo'
 refuse 'a file that is there' 1 'pieces\.gguf: already exists' convert export runs/pieces pieces.gguf --gguf q8_0
-refuse 'GGUF comes in' 1 'pieces\.gguf: is a file; import reads Hugging Face folders' convert import pieces.gguf runs/bad
+refuse 'GGUF comes in' 1 'pieces\.gguf: is a file, expected a Hugging Face folder' convert import pieces.gguf runs/bad
 refuse 'a start from GGUF' 1 'pieces\.gguf: a GGUF file, expected a safetensors file' train init=pieces.gguf data=text.txt name=bad
 refuse 'a folder with the name of GGUF' 1 'bad\.gguf: add --gguf f16 to make a GGUF file' convert export runs/pieces bad.gguf
 refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gguf: .*q4_0' convert export runs/pieces bad.gguf --gguf q4_0
@@ -81,7 +81,7 @@ for name in model.safetensors.index.json vocab.json tokenizer_config.json model.
 done
 
 # ---- Errors
-refuse 'a folder that is not there' 1 'none: no such folder; if it is a model of the hub, hf download none --local-dir FOLDER gets its files' convert import none runs/bad
+refuse 'a folder that is not there' 1 'none: no such folder; to get a model from the hub, run hf download none --local-dir FOLDER' convert import none runs/bad
 cp -r "$models/gpt2" theirs
 way='is a Hugging Face folder; ricci convert import theirs NAME turns it into a run'
 refuse 'their folder in place of a run: to start from' 1 "theirs: $way" train init=theirs data=text.txt name=bad
@@ -168,12 +168,12 @@ verdict 'takes its template with it' "$(tail -n +3 out; ls runs/left_out | grep 
 accept 'an imported run goes out as GGUF' convert export runs/list list.gguf --gguf f32
 holds 'with their template' eval "grep -qaF 'tokenizer.chat_template' list.gguf && grep -qaF 'Help.<|im_end|>' list.gguf"
 rm -rf bad && theirs bad "a\\377"
-refuse 'no UTF-8' 1 'bad/chat_template\.jinja: byte 1 \(value 0xff\) .*; --without-tokenizer leaves it out' convert import bad runs/bad
+refuse 'no UTF-8' 1 'bad/chat_template\.jinja: byte 1 \(value 0xff\) .*; add --without-tokenizer to omit the tokenizer' convert import bad runs/bad
 theirs bad && truncate -s 17M bad/chat_template.jinja
-refuse 'too long a template' 1 'bad/chat_template\.jinja: .*16777216.*; --without-tokenizer leaves it out' convert import bad runs/bad
+refuse 'too long a template' 1 'bad/chat_template\.jinja: .*16777216.*; add --without-tokenizer to omit the tokenizer' convert import bad runs/bad
 for member in 7 '{"default": "a"}' '["a"]' '[{"name": "a"}]'; do
   theirs bad '' "$member"
-  refuse "a member $member" 1 'bad/tokenizer_config\.json: chat_template: expected a string, or a list of objects with a "name" and a "template"; --without-tokenizer leaves it out' convert import bad runs/bad
+  refuse "a member $member" 1 'bad/tokenizer_config\.json: chat_template: expected a string, or a list of objects with a "name" and a "template"; add --without-tokenizer to omit the tokenizer' convert import bad runs/bad
 done
 
 # ---- Conversations, and further training

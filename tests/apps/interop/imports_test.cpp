@@ -181,7 +181,7 @@ TEST_CASE("GPT-2: multiple files with an index, masks, and an output map that is
 
   copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": {"x": "../b.safetensors"}})");
   std::filesystem::remove_all(copy.folder / "run");
-  CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: '../b.safetensors' is not a file of this folder");
+  CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: '../b.safetensors' is not a file in this folder");
   copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": {"x": "b.safetensors"}})");
   CHECK(copy.refused() == "FOLDER/model.safetensors.index.json: tensor x is not in b.safetensors");
   copy.folder.write("theirs/model.safetensors.index.json", R"({"weight_map": 3})");
@@ -190,25 +190,25 @@ TEST_CASE("GPT-2: multiple files with an index, masks, and an output map that is
 
 TEST_CASE("Hugging Face: a setting without an equivalent is named, and no run is left") {
   const std::string none = " has no equivalent in ricci", turns = "; expected default, linear or llama3",
-                    known = "; gpt2, llama, qwen2 and qwen3 can be converted";
+                    known = ", expected gpt2, llama, qwen2 or qwen3";
   const struct {
     const char *model, *from, *to;
     std::string error;
   } cases[] = {
       {"gpt2", R"("gpt2")", R"("opt")", "model_type is opt" + known},
-      {"gpt2", "GPT2LMHeadModel", "GPT2ForAnything", "architectures is GPT2ForAnything; GPT2LMHeadModel and GPT2Model can be converted"},
+      {"gpt2", "GPT2LMHeadModel", "GPT2ForAnything", "architectures is GPT2ForAnything, expected GPT2LMHeadModel or GPT2Model"},
       {"gpt2", "gelu_new", "silu", "activation_function: silu" + none + "; expected gelu_new, gelu_pytorch_tanh, gelu or relu"},
       {"gpt2", R"(inverse_layer_idx": false)", R"(inverse_layer_idx": true)", "scale_attn_by_inverse_layer_idx: true" + none},
       {"gpt2", R"(scale_attn_weights": true)", R"(scale_attn_weights": false)", "scale_attn_weights: false" + none},
       {"gpt2", R"(cross_attention": false)", R"(cross_attention": true)", "add_cross_attention: true" + none},
       {"gpt2", "1e-05", "-1e-05", "layer_norm_epsilon: -1e-05, expected more than 0"},
       {"gpt2", R"(attn_pdrop": 0.1)", R"(attn_pdrop": 0)",
-          "embd_pdrop, attn_pdrop and resid_pdrop are 0.1, 0 and 0.1, but ricci has one rate: choose it with --dropout"},
+          "embd_pdrop, attn_pdrop and resid_pdrop are 0.1, 0 and 0.1, but ricci has only one rate; choose a rate with --dropout"},
       {"gpt2", R"("n_layer": 2)", R"("n_layer": "2")", R"(n_layer: "2", expected an integer)"},
       {"gpt2", R"("n_layer")", R"("layers")", "n_layer is missing"},
       {"gpt2", R"("n_head": 2)", R"("n_head": 3)", "n_head: 3 does not divide n_embd = 8"},
       {"llama", R"("model_type": "llama")", R"("model_type": "mistral")", "model_type is mistral" + known},
-      {"llama", "LlamaForCausalLM", "LlamaForAll", "architectures is LlamaForAll; LlamaForCausalLM and LlamaModel can be converted"},
+      {"llama", "LlamaForCausalLM", "LlamaForAll", "architectures is LlamaForAll, expected LlamaForCausalLM or LlamaModel"},
       {"llama", R"("silu")", R"("gelu")", "hidden_act: gelu" + none},
       {"llama", R"(attention_bias": false)", R"(attention_bias": true)", "attention_bias: true" + none},
       {"llama", R"(mlp_bias": false)", R"(mlp_bias": true)", "mlp_bias: true" + none},
@@ -340,9 +340,9 @@ TEST_CASE("GPT-2: weights that do not fit") {
     return std::find_if(tensors.begin(), tensors.end(), [&](const auto& t) { return t.first == "transformer." + name; });
   };
   CHECK(refused([&](auto& t) { t.erase(find(t, "h.1.attn.c_attn.weight")); }) ==
-        "FOLDER: tensor transformer.h.1.attn.c_attn.weight [8 24] is missing");
+        "FOLDER: tensor transformer.h.1.attn.c_attn.weight of shape [8 24] is missing");
   CHECK(refused([&](auto& t) { t.emplace_back("transformer.h.2.ln_1.bias", Tensor({8})); }) ==
-        "FOLDER: tensor transformer.h.2.ln_1.bias [8] does not belong to this GPT-2 model");
+        "FOLDER: tensor transformer.h.2.ln_1.bias of shape [8] does not belong to this GPT-2 model");
   CHECK(refused([&](auto& t) {
     find(t, "wpe.weight")->second = Tensor({8, 8});
   }) == "FOLDER/model.safetensors: tensor transformer.wpe.weight is [8 8], expected [9 8]");
@@ -353,8 +353,8 @@ TEST_CASE("GPT-2: weights that do not fit") {
 TEST_CASE("GPT-2: the tokenizer of a folder") {
   const Copy copy("gpt2");
   copy.folder.write("theirs/tokenizer.json", R"({"name":"byte"})");
-  CHECK(
-      copy.refused() == "FOLDER: its tokenizer has 256 tokens, but its config.json has vocab_size: 11; --without-tokenizer leaves it out");
+  CHECK(copy.refused() ==
+        "FOLDER: its tokenizer has 256 tokens, but its config.json has vocab_size: 11; add --without-tokenizer to omit the tokenizer");
   copy.folder.write("theirs/tokenizer.json", R"({"name":"char","characters":"abcdefghijk"})");
   CHECK(contains(import_hugging_face(copy.theirs(), copy.folder / "run", 0.3), "\nchar tokenizer, vocabulary 11"));
   const RunFolder run = RunFolder::open(copy.folder / "run");

@@ -272,7 +272,7 @@ TEST_CASE("a step that needs more memory than there is is refused; the batch tha
   }
   TrainConfig large = with_keys({"model.vocab=50", "model.d=4096", "batch=8"});
   CHECK(error_of([&] { check_step(large, large.model, 1 << 28); }) ==
-        "a step of one sequence of 64 tokens needs more than the 256.0 MiB of memory here; a smaller model or context needs less");
+        "a step of one sequence of 64 tokens needs more than the 256.0 MiB of memory here; use a smaller model or context");
   large.batch_invariant = true;
   CHECK(error_of([&] { check_step(large, large.model, 1 << 28); }).starts_with("a step of one sequence"));
 }

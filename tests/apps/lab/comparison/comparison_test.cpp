@@ -115,7 +115,7 @@ TEST_CASE("comparison: a run file, a run or keys are one model, and a grid makes
   // A model can have the name of a key, and `base` is a key of both.
   CHECK(contestants_of(folder, "data: a.yaml\nbase: [b.yml, lr=1]\n").size() == 2);
   CHECK(contestants_of(folder, "base: run.yaml\n")[0].name == "base");
-  CHECK(complaint("vanilla: small.yaml\nsteps: 4\n") == "models.yaml: steps is a key of a run file, and vanilla a model of a comparison "
+  CHECK(complaint("vanilla: small.yaml\nsteps: 4\n") == "models.yaml: steps is a key of a run file, and vanilla is a model of a comparison "
                                                         "file; keys for all models belong on the command line");
 }
 
@@ -138,11 +138,11 @@ TEST_CASE("comparison: models that would read other tokens are an error") {
     return error_of(
         [&] { matched(contestants_of(folder, "a: run.yaml\nb: [run.yaml, " + keys + "]\n", {}), Equal::nothing, Change::width); });
   };
-  CHECK(refused("batch=3") == "b: batch: 3, but a has 2: they would read different tokens");
-  CHECK(refused("steps=10") == "b: steps: 10, but a has 2000: they would read different tokens");
-  CHECK(refused("model.ctx=32") == "b: context: 32, but a has 16: they would read different tokens");
+  CHECK(refused("batch=3") == "b: batch: 3, but a has 2: models must read the same tokens");
+  CHECK(refused("steps=10") == "b: steps: 10, but a has 2000: models must read the same tokens");
+  CHECK(refused("model.ctx=32") == "b: context: 32, but a has 16: models must read the same tokens");
   CHECK(refused("tokenizer=byte").find("b: tokenizer: byte, but a has char") == 0);
-  CHECK(refused("model.vocab=40") == "b: model.vocab: 40, but a has 50: they would read different tokens");
+  CHECK(refused("model.vocab=40") == "b: model.vocab: 40, but a has 50: models must read the same tokens");
   CHECK(refused("lr=1e-3") == "no error");
 }
 
@@ -157,8 +157,8 @@ TEST_CASE("comparison: models that predict different things are an error") {
     });
   };
   const std::string coarse = "model.family=coarse, model.layers=1, model.scale=", scales = ", \"model.scales=[1, 4]\", model.layers=1";
-  CHECK(compared("lr=1e-3", coarse + "4") == "b: model.family: coarse does not predict the same as a");
-  CHECK(compared(coarse + "4", coarse + "2") == "b: model.family: coarse does not predict the same as a");
+  CHECK(compared("lr=1e-3", coarse + "4") == "b: model.family: coarse does not predict the same targets as a");
+  CHECK(compared(coarse + "4", coarse + "2") == "b: model.family: coarse does not predict the same targets as a");
   CHECK(compared(coarse + "4", coarse + "4, lr=1e-3") == "no error");
   CHECK(compared("lr=1e-3", "model.family=topdown" + scales) == "no error");
   const std::string labels = "\"data=" + (folder / "labels.tsv") + "\", format=tsv, ";
@@ -194,7 +194,7 @@ TEST_CASE("comparison: evaluations score the positions that the losses of all mo
   CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n", pairs) == std::vector<int64_t>{0, 0});
   CHECK(from("a: " + full + "\"model.scales=[1, 4]\"]\nb: " + full + "\"model.scales=[1, 4]\"]\n", pairs) == std::vector<int64_t>{0, 0});
   CHECK(error_of([&] { from("a: run.yaml\nb: " + full + "\"model.scales=[1, 8]\"]\n", pairs); }) ==
-        "b: scores the positions of a document from 7 on, but a from 0 on");
+        "b: scores a document from position 7 on, but a from position 0 on");
 }
 
 TEST_CASE("comparison: the file's first model is the reference, chosen or not") {

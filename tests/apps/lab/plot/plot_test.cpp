@@ -353,7 +353,7 @@ TEST_CASE("plot: messages") {
   CHECK(refusal({.keys = {"train_los"}}) == "no run has the metric 'train_los', the nearest is 'train_loss'");
   CHECK(refusal({.keys = {"weather"}}).starts_with("no run has the metric 'weather'; the metrics are step, tokens, train_loss, "));
   CHECK(refusal({.x = "steps"}) == "no run has the metric 'steps', the nearest is 'step'");
-  CHECK(refusal({.x = "time"}) == folder / "a/metrics.jsonl: no record has time");
+  CHECK(refusal({.x = "time"}) == folder / "a/metrics.jsonl: no record contains time");
   CHECK(refusal({.keys = {"val_loss"}}) == folder / "a/metrics.jsonl: no value to draw");
 }
 
