@@ -135,7 +135,7 @@ Sequence make_sequence(const Tokenizer& tokenizer, const Question& question, con
   return {std::move(ids), scored, nullptr};
 }
 
-// Makes a batch, padded with id 0 to the longest sequence.
+// Packs sequences into a batch, padded with id 0 to the longest sequence.
 Batch make_batch(std::span<const Sequence> sequences, int64_t width) {
   const Shape shape{std::ssize(sequences), width};
   std::vector<int64_t> ids(static_cast<size_t>(shape.size())), targets(ids.size(), kNoTarget);
@@ -176,7 +176,7 @@ ScoredRun score(const OpenModel& open, std::span<const Question> questions, int6
   return result;
 }
 
-// The share of correct answers. On a tie, the first choice wins.
+// Returns the fraction of correct answers. On a tie, the first choice wins.
 template <class Length> double accuracy(const ScoredRun& scored, std::span<const Question> questions, const Length& length) {
   int64_t right = 0;
   for (size_t i = 0; i < questions.size(); ++i) {

@@ -1,4 +1,4 @@
-// Run files: reads YAML into settings with their source lines, and writes YAML.
+// Reads YAML run files into settings with their source lines, and writes YAML.
 #include "apps/run/config.h"
 
 #include <fmt/format.h>
@@ -93,8 +93,8 @@ namespace {
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
-// Our name for an unknown key, or the nearest known key or section, unless two are equally near. A wrong section counts as one wrong
-// letter.
+// Suggests our name for an unknown key, or the nearest known key or section, unless two are equally near. A wrong section adds 1 to the
+// edit distance.
 std::string suggestion_for(const std::string& key, const std::vector<Field>& fields) {
   const std::string start = key.substr(0, 100);
   for (const auto& [here, there] : kOtherNames)
@@ -182,7 +182,7 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
   try {
     const std::string text = read_text(path, kMaxYaml), build = build_line(text), folder = fs::path(path).parent_path();
     check_version(path, build);
-    // A run folder contains the run's own files, so paths are not searched for there.
+    // A run folder contains only its own files, so no paths are searched for in a run folder.
     Reader file{.fields = fields, .settings = settings, .source = path, .folder = build.empty() ? folder : ""};
     const YAML::Node root = parse_yaml(text, path, true);
     if (!is_yaml && root.IsNull()) fail("{}: contains no keys", {path});
@@ -198,7 +198,7 @@ void read_file(const std::string& path, int bases, const std::vector<Field>& fie
   }
 }
 
-// A value on the command line. Only quotes and brackets are read as YAML; elsewhere # and : are text.
+// Parses a value from the command line. Only quotes and brackets are read as YAML; elsewhere # and : are text.
 YAML::Node value_of_word(const std::string& word, const std::string& source) {
   constexpr std::string_view opening = "\"'[{", closing = "\"']}";
   if (word.empty() || word == "null" || word == "~") return YAML::Node();
@@ -216,7 +216,7 @@ void read_override(const std::string& word, Reader& line) {
     if (!is_known(line.fields, key) && !is_section(line.fields, key))
       fail("{}: unknown key '{}'{}", {line.source, one_line(key), suggestion_for(key, line.fields)});
     if (key.size() + 1 < word.size())
-      fail("{}: ~{} removes the key and has no value, expected ~{}, got '{}'", {line.source, key, key, one_line(word)});
+      fail("{}: ~{} removes the key and allows no value: expected ~{}, got '{}'", {line.source, key, key, one_line(word)});
     std::erase_if(line.settings, [&](const Setting& each) { return each.key == key || each.key.starts_with(key + "."); });
     return;
   }
@@ -239,7 +239,7 @@ void store(const Setting& setting, const Field& field) {
 
 bool leaves_choice(const Setting& setting, const Field& field) { return field.follows_choices && setting.value->IsNull(); }
 
-// The fields that read the setting's key: one, or one for each mixer. Empty only if the setting is optional.
+// Returns the fields that read the setting's key: one, or one for each mixer. Empty only if the setting is optional.
 std::vector<Field> readers_of(const Setting& setting, const std::vector<Field>& fields) {
   std::vector<Field> readers;
   std::string others;
@@ -259,7 +259,7 @@ void check_mixers(const Setting& setting, const std::vector<Field>& readers) {
   for (const auto& entry : *setting.value) {
     const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
     if (std::find(mixers.begin(), mixers.end(), name) == mixers.end())
-      fail("{}: {}: no layer here has mixer '{}', expected {}",
+      fail("{}: {}: no layer has mixer '{}', expected {}",
           {setting.place, setting.key, one_line(name), fmt::format("{}", fmt::join(mixers, ", "))});
   }
 }
@@ -275,7 +275,7 @@ std::string comment_of(const Field& field) {
   return field.by.empty() ? text : text + "; only " + field.by;
 }
 
-// A line with its comment, wrapped for a terminal.
+// Returns a line with its comment, wrapped for a terminal.
 std::string with_comment(const std::string& start, const std::string& comment) {
   constexpr size_t kColumn = 27;
   std::string text = wrapped(comment, kColumn + 2, kColumn + 2);
@@ -284,7 +284,7 @@ std::string with_comment(const std::string& start, const std::string& comment) {
   return fmt::format("{:<{}}# {}", start, kColumn, text);
 }
 
-// A line for each key, by section. Keys that the config does not read are comments. value(field, start) completes a line.
+// Returns a line for each key, by section. Keys that the config does not read are comments. value(field, start) completes a line.
 template <class Value> std::string lines(const std::vector<Field>& fields, const Value& value) {
   std::string all, section;
   for (const Field& field : fields) {
@@ -301,7 +301,7 @@ template <class Value> std::string lines(const std::vector<Field>& fields, const
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines) {
   if (static_cast<int64_t>(text.size()) > kMaxYaml) fail("{}: has {} bytes, expected at most {}", {source, text.size(), kMaxYaml});
   Guard guard(text, source, has_lines);
-  // Without a comment after it, yaml-cpp would accept the last line end as the end of an open quote.
+  // Without a final comment, yaml-cpp would accept the last line end as the end of an open quote.
   const std::string ended = has_lines ? text + "\n#" : text;
   try {
     std::istringstream input(ended);

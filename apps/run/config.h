@@ -1,4 +1,4 @@
-// Reads run files (YAML) and key=value from the command line into structs that list their keys (core/fields.h).
+// Reads run files (YAML) and KEY=VALUE arguments into structs that list their keys (core/fields.h).
 //   TrainConfig config = load_config<TrainConfig>("run.yaml", {"model.layers=6", "lr=3e-4"});
 // The last setting of a key wins. model.layers is the key `layers` of the mapping `model`.
 #pragma once
@@ -22,26 +22,26 @@ namespace ricci::apps {
 inline constexpr int64_t kMaxYaml = 256 << 10;  // bytes
 inline constexpr int kDeepestYaml = 32;         // nesting depth of lists and mappings
 
-// Parses one YAML document; null if the text is empty. Errors, with `source` and a line: the text is not YAML, has more than one document,
-// contains an alias, is too long or is nested too deeply.
+// Parses one YAML document; returns null if the text is empty. Errors, with `source` and a line: the text is not YAML, has more than one
+// document, contains an alias, is too long or is nested too deeply.
 YAML::Node parse_yaml(const std::string& text, const std::string& source, bool has_lines);
 
 // ---- Settings
 struct Setting {
   std::string key, place;  // place: "run.yaml:3" or "command line"
   std::shared_ptr<const YAML::Node> value;
-  std::string folder = {};   // is searched for files first; empty on the command line
-  bool is_optional = false;  // is skipped if the config does not read the key
+  std::string folder = {};   // where files are searched for first; empty on the command line
+  bool is_optional = false;  // skipped if the config does not read the key
 };
 using Settings = std::vector<Setting>;
 
 // The settings of a file (none if the path is empty), then the overrides. "model.layers=6" sets a key; "~model.layers" drops its earlier
-// settings, and "~model" drops all keys of the mapping. `base: other.yaml` in a file reads that file, in the same folder, first. Errors,
+// settings, and "~model" drops all keys of the mapping. `base: other.yaml` in a file first reads other.yaml, from the same folder. Errors,
 // with file and line: the file is unreadable or not YAML, the file has a duplicate key, the overrides have a duplicate list of texts, a key
 // is unknown (the message suggests the nearest).
 Settings settings_of(const std::string& path, const std::vector<std::string>& overrides, const std::vector<Field>& fields);
 
-// The settings in a text that to_yaml wrote. Errors start with `source`: the text is not YAML, a key is unknown.
+// Returns the settings in a text that to_yaml wrote. Errors start with `source`: the text is not YAML, a key is unknown.
 Settings recorded_settings(const std::string& yaml, const std::string& source, const std::vector<Field>& fields);
 
 // The last setting of the key, or null.
@@ -49,8 +49,8 @@ const Setting* find_setting(const Settings& settings, std::string_view key);
 
 // Stores only the keys that select other keys or their defaults.
 void store_choices(const Settings& settings, const std::vector<Field>& fields);
-// Stores all settings and returns the keys that got a value. Null unsets an optional key, or a key with a default from a preset. Errors:
-// this config does not read the key (the message names the choices that do), or the value is wrong:
+// Stores all settings and returns the keys that got a value. Null unsets an optional key or a key with a preset's default. Errors: this
+// config does not read the key (the message names the choices that do), or the value is wrong:
 //   run.yaml:3: model.d: expected integer, got 'abc'
 std::set<std::string> store(const Settings& settings, const std::vector<Field>& fields);
 
@@ -100,7 +100,7 @@ template <class Config> std::string to_yaml(Config config) {
 }
 
 // The output of --help-config: the keys of a group, or all, with their descriptions as comments. A key that this config does not read is
-// commented out. A key with a default from a preset is printed as null. Error: the group does not exist.
+// commented out. A key with a preset's default is printed as null. Error: the group does not exist.
 std::string describe(const std::vector<Field>& fields, const std::string& group = "");
 template <class Config> std::string describe(Config config, const std::string& group = "") { return describe(fields_of(config), group); }
 

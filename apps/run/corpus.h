@@ -22,10 +22,10 @@ CorpusRequest request_of(const TrainConfig& config, std::shared_ptr<const Tokeni
 // than model.classes; the format has answers and the tokens have none, or the reverse.
 Corpus open_corpus(const TrainConfig& config, std::shared_ptr<const Tokenizer> known = nullptr);
 
-// Returns notes about omitted documents, a vocabulary smaller than requested, documents without an end token.
+// Returns notes about omitted documents, a vocabulary smaller than requested, and documents without an end token.
 std::string describe_corpus(const TrainConfig& config, const Corpus& corpus);
 
-// The tokens for the evaluation of a trained run: the config's validation files, else the end of its data.
+// The tokens for the evaluation of a trained run: the config's validation files, else the last part of its data.
 Validation open_validation(const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer, int64_t context);
 
 // Throws Error if the tokenizer's vocabulary does not fit model.vocab. A vocabulary made from the text can be smaller than requested, and

@@ -34,7 +34,7 @@ struct Options {
 struct ScoredRun {
   NamedWeights run;
   std::string text;                 // the text's name
-  int64_t context = 0, stride = 0;  // stride: tokens between windows; 0 without windows
+  int64_t context = 0, stride = 0;  // stride: tokens between window starts; 0 without windows
   std::string context_note;         // RunFolder::context_note
   Evaluation result;
   double unknown = 0;                     // unknown_share
@@ -50,13 +50,14 @@ void check_options(const RunFolder& run, const Options& options) {
   const bool has_cells = config.model.traits().objective == Objective::next_cell;
   if (is_classifier(config) || has_mask(config))
     for (const auto& [option, is_given] : {std::pair{"--stride", options.stride != 0}, {"--from", options.from.has_value()}})
-      if (is_given) fail("{}: {} scores {}, not windows", {option, run.path(), is_chat(config) ? "conversations" : "documents"});
+      if (is_given)
+        fail("{}: {} scores {} separately, not in windows", {option, run.path(), is_chat(config) ? "conversations" : "documents"});
   if (!options.choices.empty() && !config.model.traits().writes_text())
     fail("--choices: {} gives no probability of the next token (model.family: {})", {run.path(), name_of(config.model.family)});
   if (has_cells && options.from) fail("--from: {} scores cells, not positions", {run.path()});
   if (has_cells && options.stride) fail("--stride: {} scores cells, and overlapping windows would score them twice", {run.path()});
   if (config.data.empty() && config.validation.empty() && options.choices.empty())
-    fail("--data: {} was imported and has no text; name one to score", {run.path()});
+    fail("--data: {} was imported and has no validation text; name a text to score", {run.path()});
 }
 
 ScoredRun score(const std::string& path, const Options& options) {
@@ -116,7 +117,7 @@ ResultTable make_table(std::span<const ScoredRun> scored) {
   return table;
 }
 
-// A row for each class: how often each class was predicted for its documents. Empty if a row is too long for a terminal.
+// Returns a row for each class: how often each class was predicted for its documents. Empty if a row is too long for a terminal.
 std::string confusion_text(const ScoredRun& scored) {
   constexpr size_t kColumns = 80;
   if (!scored.result.confusion || scored.result.confusion->classes() > static_cast<int64_t>(kColumns)) return "";
@@ -214,9 +215,10 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("run", options.runs, kWeightsHelp)->required();
   app.add_option("--data", options.text.paths, "Files or folders to score; by default each run's validation text");
   add_text_options(app, options.text, true);
-  app.add_option("--stride", options.stride, "Tokens between windows (default: the context); fewer give each token more context")
+  app.add_option(
+         "--stride", options.stride, "Tokens between window starts (default: the context); smaller values give each token more context")
       ->check(at_least_one);
-  app.add_option("--from", options.from, "First scored position of a window; by default the run's eval_from")->check(at_least_zero);
+  app.add_option("--from", options.from, "First scored position in each window; by default the run's eval_from")->check(at_least_zero);
   app.add_option("--batch", options.batch, "Windows per batch")->check(at_least_one)->capture_default_str();
   app.add_flag("--words", options.with_words, "Also print the perplexity per word (lm-eval's words, separated by white space)");
   CLI::Option* const choices = app.add_option("--choices", options.choices,

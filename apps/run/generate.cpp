@@ -62,7 +62,7 @@ class Generator {
  public:
   Generator(const OpenModel& open, const WritingOptions& options) : open_(open), options_(options) {}
 
-  // Prints a single text while it is written, and multiple --samples at the end.
+  // Prints a single text while it is written, but multiple --samples only at the end.
   void print_texts(const std::string& prompt) {
     if (options_.samples == 1) {
       write(prompt, print);
@@ -132,7 +132,7 @@ void continue_prompts(const Options& options, const OpenModel& open) {
 }
 
 // ---- Conversations
-// Keeps the cache between turns, so a turn computes only the new messages.
+// Keeps the cache between messages, so only new messages are computed.
 class Conversation {
  public:
   Conversation(const OpenModel& open, const ChatEncoder& chat, const WritingOptions& options)
@@ -156,15 +156,15 @@ class Conversation {
   const ChatEncoder& chat_;
   const WritingOptions& options_;
   Continuation text_;
-  std::vector<int64_t> before_;  // the ids before the next message
+  std::vector<int64_t> before_;  // the token ids before the next message
 };
 
-// Each line of stdin is a user message, or with --jsonl a conversation.
+// Each line of stdin is a user message or, with --jsonl, a conversation.
 void converse(const Options& options, const OpenModel& open) {
   const TrainConfig& config = open.run.config();
   if (!has_chat(config) && options.form.empty())
-    fail(
-        "--chat: {} has not learned conversations; if its model learned them elsewhere, --template names the chat template", {options.run});
+    fail("--chat: {} has not learned conversations; if its model learned them elsewhere, name its chat template with --template",
+        {options.run});
   const ChatEncoder chat(open.run.tokenizer(), chat_template(options.form.empty() ? config.chat : options.form));
   if (options.json_lines)
     return answer_lines([&](const std::string& line) {
@@ -185,7 +185,8 @@ void converse(const Options& options, const OpenModel& open) {
 
 int generate_text(Options& options) {
   check(options.writing.sampling);
-  if (options.json_lines && !options.system.empty()) fail("--system: with --jsonl, the messages contain the system message");
+  if (options.json_lines && !options.system.empty())
+    fail("--system: is not supported with --jsonl; include the system message in \"messages\"");
   for (std::string& stop : options.writing.stops) stop = unescape(stop, "--stop");
   const StopStrings checked(options.writing.stops);
   const OpenModel open = open_writer(options);

@@ -15,7 +15,7 @@ struct ImportedTemplate {
 };
 inline constexpr const char *kTemplateFile = "chat_template.jinja", *kMemberFile = "chat_template.json", *kTemplateMember = "chat_template";
 
-// Errors: a file is unreadable, or is not JSON of this form.
+// Errors: a file is unreadable, or is not JSON in this form.
 inline ImportedTemplate read_template(const std::string& run_folder) {
   const std::string path = run_folder + "/" + kMemberFile;
   ImportedTemplate kept = {.file = find_text(run_folder + "/" + kTemplateFile).value_or("")};

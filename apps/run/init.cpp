@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char *kTokenizer = "tokenizer", *kVocab = "model.vocab", *kChat = "chat", *kFamily = "model.family";
 
-// The weights of a run, or a weight file outside run folders.
+// The source: a run, or a weight file outside run folders.
 struct Source {
   std::optional<RunFolder> run = {};
   std::string file = {};
@@ -48,7 +48,7 @@ Settings keys_of(const RunFolder& run, bool other_choices) {
   std::vector<Field> fields = fields_of(config);
   std::erase_if(fields, [&](const Field& field) {
     const bool is_default = field.is_deciding || (other_choices && field.follows_choices && field.key != kVocab);
-    const bool is_free = field.key == kTokenizer && !run.tokenizer();  // imported without one: any tokenizer of equal size fits
+    const bool is_free = field.key == kTokenizer && !run.tokenizer();  // imported without a tokenizer: any tokenizer of equal size fits
     return !field.is_read || is_free || !(is_default || config.given.contains(field.key));
   });
   return recorded_settings(to_yaml(fields), run.path(), fields);
@@ -120,7 +120,7 @@ InitSource::InitSource(const TrainConfig& config) {
   if (!kept_tokenizer_ || is_chat(config)) return;
   if (config.eos == Eos::document) kept_tokenizer_ = with_own_eos(kept_tokenizer_);
   if (const Eos eos = kept_tokenizer_->eos(); !follows_tokenizer_eos(config) && eos != config.eos)
-    fail("init: {} has eos: {}, expected {}; choose a tokenizer with that end by tokenizer=FILE",
+    fail("init: {} has eos: {}, expected {}; choose a tokenizer with this eos by tokenizer=FILE",
         {config.init, name_of(eos), name_of(config.eos)});
   if (config.chat == run.config().chat) template_ = read_template(run.path());
 }
@@ -132,7 +132,7 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
   if (!fits && !other_tokens && !old_tokenizer_)
     fail("{}: was trained with a different tokenizer than this run's; with tokenizer={}, the rows of its tokens are sampled",
         {file.path(), tokenizer.name()});
-  using Rows = std::vector<std::pair<int64_t, int64_t>>;  // in the new and the old table
+  using Rows = std::vector<std::pair<int64_t, int64_t>>;  // row indices in the new and the old table
   const Rows tokens = other_tokens && old_tokenizer_ ? match_tokens(tokenizer, *old_tokenizer_) : Rows();
   std::map<std::string, Tensor> drawn;
   model.each_parameter([&](const std::string& path, Parameter& p) { drawn[path] = p.value; });

@@ -13,13 +13,13 @@
 
 namespace ricci::apps {
 
-// Returns the settings, preceded by the model and tokenizer keys of choices.init. `choices`: the config of these settings. Error: init is
-// unreadable.
+// Returns the settings, preceded by the model and tokenizer keys of choices.init. `choices`: the config made from these settings. Error:
+// choices.init is unreadable.
 Settings with_init_keys(const Settings& settings, const TrainConfig& choices);
 // The config of the model that training would use, for plans. The vocabulary size comes from the run's tokenizer if `file` is its
 // config.yaml, else from the config, the tokenizer of `init` or the data.
 ModelConfig planned_model(const TrainConfig& config, const std::string& file);
-std::string hash_of_init(const std::string& init);  // hashes its weights; error: they cannot be opened
+std::string hash_of_init(const std::string& init);  // hashes the weights; error: they cannot be opened
 
 class InitSource {
  public:
@@ -28,7 +28,7 @@ class InitSource {
 
   // The source's tokenizer; null if the new run requests a different one.
   const std::shared_ptr<const Tokenizer>& tokenizer() const { return kept_tokenizer_; }
-  // The chat template of this tokenizer. A run that learns conversations uses one of ours instead.
+  // The chat template of this tokenizer. A run that learns conversations uses one of our templates instead.
   const ImportedTemplate& kept_template() const { return template_; }
   std::string hash() const { return weights_->hash(); }
 

@@ -65,14 +65,14 @@ template <class T> std::string little_endian(T value) {
   return bytes;
 }
 
-// Length, checksum of the length, data, checksum of the data. The checksums are rotated and shifted ("masked").
+// Returns the length, its checksum, the data and its checksum. The checksums are rotated and shifted ("masked").
 std::string tfrecord(std::string_view data) {
   const auto masked = [](std::string_view bytes) { return little_endian(std::rotr(crc32c(bytes), 15) + 0xa282ead8u); };
   const std::string length = little_endian(static_cast<uint64_t>(data.size()));
   return (length + masked(length)).append(data) + masked(data);
 }
 
-// Protocol buffers: a field is an integer with the field's number and kind, followed by the value.
+// In a protocol buffer, a field is an integer with the field's number and type, followed by the value.
 enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 std::string varint(uint64_t value) {

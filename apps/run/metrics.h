@@ -1,5 +1,5 @@
 // The measurements of a run: metrics.jsonl, one JSON object per line, and the same numbers as event files for TensorBoard (tensorboard
-// --logdir runs). Both are only appended to; other programs read them during the run.
+// --logdir runs). Lines and events are only appended; other programs read the files during the run.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,15 +14,15 @@ namespace ricci::apps {
 // A value that was not measured or is not finite is null in metrics.jsonl and missing in the events.
 struct Metrics {
   int64_t step = 0;
-  int64_t tokens = 0;                                    // read in training so far
+  int64_t tokens = 0;                                    // used for training so far
   std::optional<double> train_loss = {}, val_loss = {};  // nats per token
-  std::optional<double> val_accuracy = {};               // a classifier's accuracy, or the share of exact answers
+  std::optional<double> val_accuracy = {};               // a classifier's accuracy, or the fraction of exact answers
   std::optional<double> lr = {}, grad_norm = {};         // grad_norm: before clipping
   std::optional<double> tokens_per_s = {};               // in training since the previous record, without evaluations
   std::optional<int64_t> peak_bytes = {};                // peak memory of tensors on rank 0's device
   std::optional<int64_t> reserved_bytes = {};            // size of the memory pool of rank 0's GPU
   std::optional<int64_t> ranks = {};
-  std::optional<double> time = {};  // seconds since 1970; MetricsFile fills it in
+  std::optional<double> time = {};  // seconds since 1970; set by MetricsFile
   NamedNumbers norms = {};          // StepResult::norms
 };
 
@@ -30,7 +30,7 @@ struct Metrics {
 inline constexpr const char* kMetricsKeys[] = {"step", "tokens", "train_loss", "val_loss", "val_accuracy", "lr", "grad_norm",
     "tokens_per_s", "peak_bytes", "reserved_bytes", "ranks", "time"};
 
-// {"step":1,"tokens":768,"train_loss":4.2,...}, with all keys. Numbers read back to the same bits.
+// {"step":1,"tokens":768,"train_loss":4.2,...}, with all keys. Numbers have enough digits to be read back exactly.
 std::string to_json(const Metrics& metrics);
 
 // Calls f with each complete line of a text, including its line end.

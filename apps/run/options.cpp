@@ -73,7 +73,7 @@ void add_text_options(CLI::App& app, TextOptions& options, bool of_run) {
       "Encoding of the files: " + list_of<Encoding>() + "; by default " + (of_run ? "the run's encoding" : name_of(Encoding::utf8)));
   app.add_option(
       "--text-field", options.documents.text_field, "Field with the text of a document; " + describe_formats(&FormatTraits::fields));
-  app.add_option("--label-field", options.documents.label_field, "Field with the label of a document, if labels are read");
+  app.add_option("--label-field", options.documents.label_field, "Field with the label of a document, if the run uses labels");
   if (of_run) return;
   app.add_option("--documents", options.documents.documents,
          "Documents in a text: each file, line or paragraph (blank_line), or the text between two occurrences of any other separator")

@@ -10,8 +10,8 @@
 
 namespace ricci::apps {
 
-// The arguments [FILE] [KEY=VALUE ...], in any order. The last value of a key wins. ~KEY removes a key that the file sets. A word with a
-// slash before its equals sign is a file. --KEY=VALUE means KEY=VALUE.
+// The arguments [FILE] [KEY=VALUE ...], in any order. The last value of a key wins. ~KEY removes a key that the file sets. An argument with
+// a slash before its equals sign is a file. --KEY=VALUE means KEY=VALUE.
 struct RunOptions {
   std::vector<std::string> files{""};
   std::vector<std::string> overrides;
@@ -24,23 +24,22 @@ void add_run_arguments(CLI::App& app, RunOptions& options,
 // Declares the arguments, and --help-config [GROUP]: it prints the keys of a group, or all of them, with defaults and descriptions.
 void add_run_options(CLI::App& app, RunOptions& options);
 
-// Declares --threads, with immediate effect.
+// Declares --threads; parsing the option sets the thread count.
 void add_threads_option(CLI::App& app);
 
 // ---- Texts
 // A text is files, folders and archives of one format. Run files and command lines describe it with the same names: format, encoding,
 // text_field and label_field. Each of these four values comes from the first of the following:
 //   1. the key or the option
-//   2. for the format: the file names, unless the run learned answers or the labels of shards
-//   3. the run that reads the text; a field only if both formats have named fields, or both have columns
+//   2. for the format: the file names, unless the run learned answers, or labels from shards
+//   3. the run that reads the text; a field only if both formats have named fields or both have columns
 //   4. text, utf8, and the format's default field
 struct TextOptions {
   std::vector<std::string> paths = {};
   std::string format = {}, encoding = {};  // empty if not given
   DocumentOptions documents = {};
 };
-// Declares --format, --encoding, --text-field and --label-field; without a run also --documents, and then the defaults are UTF-8 and plain
-// text.
+// Declares --format, --encoding, --text-field and --label-field; without a run, also --documents, with UTF-8 and plain text as defaults.
 void add_text_options(CLI::App& app, TextOptions& options, bool of_run);
 Encoding encoding_of(const TextOptions& options);  // by default UTF-8
 // Opens the files. Errors: options contradict each other; a file is unreadable.

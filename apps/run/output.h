@@ -11,9 +11,9 @@
 
 namespace ricci::apps {
 
-// Prints on stderr the warnings about a model trained with this context (models/config.h).
+// Prints to stderr the warnings about a model trained with this context (models/config.h).
 void print_warnings(const TrainConfig& config);
-// A line about a run that ends in its warm-up or continues past the end of its schedule; empty for other runs.
+// Returns a line about a run that ends in its warm-up or continues past the end of its schedule; empty for other runs.
 std::string schedule_note(const Schedule& schedule, int64_t steps, const TrainState& state);
 // The schedule note, a note about bf16 on a CPU that is faster in f32, then
 //   runs/a: 5,200 parameters, vocabulary 102, cpu on 2 threads
@@ -24,10 +24,10 @@ std::string evaluation_line(int64_t step, double train_loss, const Evaluation& e
 // saved after 20 steps, 0.3 s of training: runs/a/model.safetensors
 std::string closing_line(const RunFolder& run, const TrainState& state, double seconds);
 
-// The size of the GPU's memory pool; nothing on other devices.
+// The size of the GPU's memory pool in bytes; nothing on other devices.
 std::optional<int64_t> reserved_bytes(Device device);
 
-// A line if samples do not begin as the user expects. Error: the prompt is empty or contains characters outside the vocabulary.
+// Returns a line if samples do not begin as the user expects. Error: the prompt is empty or contains characters outside the vocabulary.
 std::string sample_note(const TrainConfig& config, const Corpus& corpus);
 // A heading and a text that the model writes. An interruption ends the text.
 std::string sample_block(const TrainConfig& config, const Corpus& corpus, const Model& model, int64_t step);

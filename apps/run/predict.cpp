@@ -28,7 +28,7 @@ struct Options {
   ModelOptions model;
 };
 
-// The documents as sequences, padded with id 0 to the longest one.
+// Converts the documents to a batch, padded with id 0 to the longest document.
 Batch padded_batch(const std::vector<std::vector<int64_t>>& documents) {
   const auto rows = std::ssize(documents);
   size_t width = 0;
@@ -70,7 +70,7 @@ class Predictor {
   void add_lines() {
     const FormatTraits& format = traits_of(config_.format);
     const bool is_given = !options_.text.format.empty();
-    if (is_given && format.read_header) fail("--format: {} has no lines on stdin; --data names a file", {format.name});
+    if (is_given && format.read_header) fail("--format: {} cannot be read from stdin; name a file with --data", {format.name});
     int64_t number = 0;
     for (std::string line; next_line(std::cin, line, number);) {
       const std::string place = format_message("stdin:{}", {number});
@@ -161,9 +161,9 @@ class Predictor {
 
   const Options& options_;
   OpenModel open_;
-  TrainConfig config_;  // with the options of the text
+  TrainConfig config_;  // the run's config, changed by the text options
   std::vector<std::string> classes_;
-  size_t width_ = 0;  // bytes of the longest name
+  size_t width_ = 0;  // bytes of the longest class name
   int64_t cut_ = 0;   // documents
   std::vector<Document> waiting_;
   std::string first_error_;
@@ -183,7 +183,7 @@ int predict(Options& options) {
 
 void add_options(CLI::App& app, Options& options) {
   app.add_option("run", options.run, kWeightsHelp)->required();
-  CLI::Option* const documents = app.add_option("texts", options.documents, "Documents; by default the lines of stdin");
+  CLI::Option* const documents = app.add_option("texts", options.documents, "Documents to classify; by default the lines of stdin");
   keep_brackets(documents);
   CLI::Option* const data =
       app.add_option("--data", options.text.paths, "Files or folders with documents; plain text has one in each line")->excludes(documents);

@@ -23,17 +23,17 @@ struct Options {
   TextOptions text;
   std::string output, tokenizer = "char", eos, eos_piece;
   int64_t shard_tokens = PrepareOptions().shard_tokens;
-  bool is_ids = false;  // the files hold ids of two bytes each
+  bool is_ids = false;  // the files contain token ids of two bytes each
 };
 
-// Opens the tokenizer, with the requested end of lines or documents, else the end in existing shards, else the tokenizer's own end between
-// consecutive documents.
+// Opens the tokenizer, with the requested end token of lines or documents, else as in existing shards, else the tokenizer's own end token
+// between documents.
 std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, Documents& documents) {
   DocumentOptions& asked = documents.options;
   const FormatTraits& format = traits_of(asked.format);
   const bool is_char = options.tokenizer == "char", is_made = is_char || options.tokenizer == "byte";
-  if (options.is_ids && is_char) fail("--format u16: needs --tokenizer FILE, the tokenizer that made the ids");
-  if (format.has_template && is_char) fail("--tokenizer: {} needs a tokenizer file with chat markers", {format.name});
+  if (options.is_ids && is_char) fail("--format u16: requires --tokenizer FILE, the tokenizer that made the ids");
+  if (format.has_template && is_char) fail("--tokenizer: format {} requires a tokenizer file with chat markers", {format.name});
   TokenizerRecipe recipe{.name = options.tokenizer, .eos_is_default = true, .eos_piece = options.eos_piece};
   if (!is_made) recipe.name = find_data(options.tokenizer, "--tokenizer").string();
   const bool has_ends = !options.is_ids && !format.has_template,
@@ -49,7 +49,7 @@ std::shared_ptr<const Tokenizer> tokenizer_for(const Options& options, Documents
   const auto tokenizer = is_made ? make_tokenizer(recipe, sources) : read_tokenizer(recipe);
   asked.keep_line_ends = recipe.eos != Eos::document || tokenizer->eos() != Eos::document;
   if (options.is_ids && tokenizer->vocab_size() > 65536)
-    fail("--format u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
+    fail("--format u16: the ids of a vocabulary of {} tokens do not fit into two bytes", {tokenizer->vocab_size()});
   if (recipe.eos == Eos::document && tokenizer->eos() == Eos::none)
     print(format_message("nothing separates the documents: the {} tokenizer has no end-of-text token;\n{}",
         {tokenizer->name(), options.tokenizer == "byte" ? "--tokenizer char gets one" : "--eos document adds <eos>"}));
@@ -62,13 +62,15 @@ int prepare(Options options) {
   options.is_ids = options.text.format == "u16";
   for (const auto& [option, is_given] : {std::pair{"documents", asked.documents != DocumentOptions().documents},
            {"eos", !options.eos.empty()}, {"encoding", !options.text.encoding.empty()}})
-    if (options.is_ids && is_given) fail("--{}: is for texts, but --format u16 reads ids, and each file is one document", {option});
+    if (options.is_ids && is_given)
+      fail("--{}: applies only to texts; --format u16 reads each file as one document of token ids", {option});
   if (options.is_ids) options.text.format = kPlainText.name;
   if (options.is_ids) options.text.encoding = name_of(Encoding::bytes);
   Documents documents = open_documents(options.text);
   const FormatTraits& format = traits_of(documents.options.format);
-  if (format.has_template && !options.eos.empty()) fail("--eos: the template of {} has its own end tokens", {format.name});
-  if (!format.has_template && !asked.chat.empty()) fail("--chat: is for messages, not for {}", {format.name});
+  if (format.has_template && !options.eos.empty())
+    fail("--eos: does not apply to format {}: the chat template has its own end tokens", {format.name});
+  if (!format.has_template && !asked.chat.empty()) fail("--chat: applies only to messages, not to format {}", {format.name});
   if (format.has_template && asked.chat.empty()) documents.options.chat = {"chatml"};
   const auto tokenizer = tokenizer_for(options, documents);
   make_folders(options.output);

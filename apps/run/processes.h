@@ -13,8 +13,8 @@ namespace ricci::apps {
 std::optional<TrainConfig> share_config(Ranks& ranks, const std::optional<RunFolder>& run);
 // Throws Error if a rank differs from rank 0 in its build or vector instructions, or a machine has fewer GPUs than ranks.
 void compare_builds(Ranks& ranks, Device device);
-// Opens the corpus in turn, so each machine encodes a text only once: rank 0 first, then one rank of each other machine, then the other
-// ranks, from the cache. `tokenizer`: rank 0's, or null. Error: a rank's text differs from rank 0's.
+// Opens the corpus on one rank after another, so each machine encodes a text only once: rank 0 first, then one rank of each other machine,
+// then the other ranks, from the cache. `tokenizer`: rank 0's, or null. Error: a rank's text differs from rank 0's.
 Corpus open_in_turn(Ranks& ranks, const TrainConfig& config, std::shared_ptr<const Tokenizer> tokenizer);
 
 }  // namespace ricci::apps

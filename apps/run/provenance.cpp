@@ -7,7 +7,7 @@
 namespace ricci::apps {
 namespace {
 
-constexpr const char *kTokenizerHash = "tokenizer", *kAnyTokenizer = "any";  // the model was imported without one
+constexpr const char *kTokenizerHash = "tokenizer", *kAnyTokenizer = "any";  // kAnyTokenizer: the model was imported without a tokenizer
 
 // The keys to record and compare, without paths of files.
 std::vector<Field> recorded_fields(TrainConfig& config, Compare keys) {

@@ -1,4 +1,4 @@
-// The record of a run in the metadata of its checkpoints and models: every key that the bits of the weights depend on, with its resolved
+// The record of a run in the metadata of its checkpoints and models: every key that affects the bits of the weights, with its resolved
 // value. A run that continues is compared with this record: a user may have edited config.yaml. The record contains no paths. Texts,
 // tokenizer and init are compared by content, so a moved project can continue, and equal training runs in two folders give equal files.
 #pragma once
@@ -13,7 +13,7 @@ namespace ricci::apps {
 
 inline constexpr const char* kConfigKeys = "config";  // names in the metadata
 
-std::string find_in(const Metadata& metadata, const char* name);  // empty if it is missing
+std::string find_in(const Metadata& metadata, const char* name);  // empty if the member is missing
 
 // The keys that shape the model, or all keys that must not change when a run continues, such as the seed.
 enum class Compare { model, training };
@@ -25,6 +25,6 @@ Settings settings_in(const Metadata& metadata, const char* name, const std::stri
 // The first different key, as in "lr: 0.001, not 0.01", or a line about a different tokenizer; empty if all agree. A key that only one side
 // has is not compared, but the choice that enables it is.
 std::string difference(const Metadata& was, const TrainConfig& config, const Tokenizer* tokenizer, Compare keys);
-bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer);  // also true if the metadata names no tokenizer
+bool fits_tokenizer(const Metadata& metadata, const Tokenizer& tokenizer);  // also true if the metadata contains no tokenizer
 
 }  // namespace ricci::apps

@@ -25,7 +25,7 @@ void warn(const std::string& line) { std::fprintf(stderr, "warning: %s\n", line.
 
 [[noreturn]] void fail_taken(const std::string& folder) { fail("{}: a different ricci train process is using it", {folder}); }
 
-// Tries again: `ricci runs` holds the lock of each run for a moment.
+// Retries for a moment: `ricci runs` briefly locks each run.
 FolderLock lock(const std::string& folder) {
   for (int tries = 0; tries < 10; ++tries) {
     if (auto lock = FolderLock::take(folder)) return std::move(*lock);
@@ -89,8 +89,8 @@ RunFolder RunFolder::to_train(const RunRequest& request) {
   if (is_folder(run.path())) run.lock_ = lock(run.path());
   if (!run.checkpoints().steps().empty()) run.continue_with(request.config);
   else if (is_there(run.path_of(kModelFile)))
-    fail(
-        "{0}: holds a trained model but no checkpoint to continue from; init={0} name=... trains it further in a new folder", {run.path()});
+    fail("{0}: contains a trained model but no checkpoint to continue from; init={0} name=... trains it further in a new folder",
+        {run.path()});
   else run.config_ = request.config;
   return run;
 }
@@ -105,7 +105,7 @@ void RunFolder::continue_with(const TrainConfig& asked) {
   std::string other = difference(newest_->metadata(), asked, tokenizer_.get(), Compare::training);
   if (other.empty()) other = other_files(asked);
   if (!other.empty())
-    fail("{0}: holds a run with {1}; name=... starts a new run, and init={0} name=... trains this one further", {path(), other});
+    fail("{0}: contains a run with {1}; name=... starts a new run, and init={0} name=... trains this model further", {path(), other});
   if (const int64_t done = step_of(*newest_); asked.steps < done)
     fail("{}: has already done {} steps, more than steps: {}", {path(), done, asked.steps});
   config_ = asked;
@@ -196,7 +196,7 @@ void RunFolder::begin(const RunParts& parts) {
   for (const std::string& folder : {path(), checkpoints().folder}) remove_temporaries(folder);
   remove_file(path_of(kFailureFile));
   const auto write = [&](const char* name, const std::string& text) {
-    if (text.empty()) remove_file(path_of(name));  // left by a killed import
+    if (text.empty()) remove_file(path_of(name));  // a killed import may have left this file
     else write_atomically(path_of(name), text);
   };
   labels_ = parts.labels;
@@ -225,7 +225,7 @@ void RunFolder::save(Model& model, Optimizer& optimizer, const TrainState& state
   try {
     save_checkpoint(all.path(state.step), model, optimizer, state, metadata(Compare::training));
   } catch (const Error&) {
-    check_place();  // reports a missing folder as the reason
+    check_place();  // throws its own error if the folder is missing
     throw;
   }
   all.prune(state, config_.keep_checkpoints);
@@ -252,7 +252,7 @@ void RunFolder::prune() const {
   if (const auto newest = all.newest_sound(warn)) all.prune(read_train_state(*newest), config_.keep_checkpoints);
 }
 
-// Empty if the run has no weights, or no weights of this step.
+// Empty if the run has no weights, or none of this step.
 std::optional<SafetensorsFile> RunFolder::find_file() const {
   if (!weights_.file.empty()) return SafetensorsFile::find(weights_.file);
   const Checkpoints all = checkpoints();
@@ -265,7 +265,7 @@ std::optional<SafetensorsFile> RunFolder::find_file() const {
   if (wanted == "best") {
     const std::optional<SafetensorsFile> newest = all.newest_sound(warn);
     const int64_t best = newest ? read_train_state(*newest).best_step : -1;
-    if (best < 0) fail("{}: no checkpoint holds an evaluation", {path()});
+    if (best < 0) fail("{}: no checkpoint contains an evaluation", {path()});
     wanted = std::to_string(best);
   }
   for (const int64_t step : steps)

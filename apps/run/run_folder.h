@@ -4,7 +4,7 @@
 //   tokenizer.json      the vocabulary
 //   chat_template.jinja, chat_template.json   the template of an imported model
 //   metrics.jsonl       a line per record; events.out.tfevents.*: the same for TensorBoard
-//   checkpoints/        the newest training states and the best (models/training/checkpoint.h)
+//   checkpoints/        the newest training states and the best one (models/training/checkpoint.h)
 //   failed.txt          the step that failed, until the next start
 //   model.safetensors   the parameters at the end or at an interruption, under the names of ricci probe
 #pragma once
@@ -38,12 +38,12 @@ TrainConfig load_run_file(const std::string& path, const std::vector<std::string
 // Reads a run file, or the config.yaml of a run, given by its folder or name. Errors: as for load_run_file.
 RunRequest request_run(const std::string& file_or_run, const std::vector<std::string>& overrides);
 
-// The parts of a new run outside its config.
+// The parts of a new run that are not in its config.
 struct RunParts {
-  const Tokenizer* tokenizer = nullptr;  // null if imported without one
+  const Tokenizer* tokenizer = nullptr;  // null if imported without a tokenizer
   std::vector<std::string> labels = {};
   ImportedTemplate chat = {};
-  std::string init = {};  // a hash of the initial weights
+  std::string init = {};  // a hash of the weights of `init`
 };
 
 bool ended_early(const TrainConfig& config, const TrainState& state);  // true if patience ran out at this evaluation
@@ -54,7 +54,7 @@ class RunFolder {
   // last; the checkpoint has a different key value, tokenizer or init, or more steps; no checkpoint is valid; a trained model has no
   // checkpoints; a different process trains this run.
   static RunFolder to_train(const RunRequest& request);
-  // Opens a run read-only, with the named weights (find_weights). Errors: the folder does not exist; a file is missing or damaged.
+  // Opens a run read-only and selects the named weights (find_weights). Errors: the folder does not exist; a file is missing or damaged.
   enum class Vocabulary { needed, optional };  // optional: for a model imported without a tokenizer
   static RunFolder open(const std::string& name, Vocabulary vocabulary = Vocabulary::needed);
 
@@ -67,11 +67,11 @@ class RunFolder {
   // A classifier's class names: from the config, else from the training data.
   const std::vector<std::string>& labels() const { return config_.labels.empty() ? labels_ : config_.labels; }
   Checkpoints checkpoints() const { return {path_of("checkpoints")}; }
-  // The tokens of a window; 0 means as in training. Error: the window exceeds model.ctx.
+  // Returns the tokens of a window (`asked`; 0: as in training). Error: the window exceeds model.ctx.
   int64_t context(int64_t asked = 0) const;
   std::string context_note(int64_t context) const;  // " (trained with 64)" if training used a different context
 
-  // The last step, if training has ended and its model is saved. A damaged model file is treated as missing, with a warning on stderr.
+  // The last step, if training has ended and its model is saved. A damaged model file is treated as missing, with a warning to stderr.
   std::optional<int64_t> finished() const;
   // Loads the newest valid checkpoint into the model, the optimizer and this thread's random state. The schedule ends at the config's step,
   // else at the step in the checkpoint. Errors: tensors have the wrong shape; the text differs.
@@ -82,12 +82,13 @@ class RunFolder {
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;  // writes a checkpoint and removes older ones
   void save_model(Model& model, int64_t step) const;
   void note_failure(const std::string& where) const;  // "step 3"; empty before the first step
-  void prune() const;                                 // removes checkpoints that a killed run left
+  void prune() const;                                 // removes old checkpoints that a killed run left
 
-  // The file of weights(), also during training. Errors: the checkpoint does not exist; the file is damaged; the weights do not match
+  // Opens the file of weights(), also during training. Errors: the checkpoint does not exist; the file is damaged; the weights do not match
   // config.yaml or tokenizer.json.
   SafetensorsFile open_weights() const;
-  // The model with these weights. Errors: as for open_weights; tensors are missing, surplus or of the wrong shape (the message lists them).
+  // Loads the model with these weights. Errors: as for open_weights; tensors are missing, surplus or of the wrong shape (the message lists
+  // them).
   Model load_model(Device device, Dtype dtype = Dtype::f32) const;
 
  private:
@@ -106,7 +107,7 @@ class RunFolder {
   std::vector<std::string> labels_ = {};
   std::string init_ = {};                       // RunParts::init
   std::string old_keys_ = {};                   // for the config.yaml of a run that continues
-  std::optional<SafetensorsFile> newest_ = {};  // its newest valid checkpoint
+  std::optional<SafetensorsFile> newest_ = {};  // the newest valid checkpoint of a run that continues
 };
 
 }  // namespace ricci::apps

@@ -1,4 +1,4 @@
-// ricci tokenize: makes vocabularies, converts texts and conversations to token ids and back, counts tokens.
+// ricci tokenize: makes vocabularies, converts texts and conversations to token ids and back, and counts tokens.
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
@@ -78,7 +78,7 @@ void for_each_ids(const Documents& documents, const Options& options, const Toke
 // ---- JSON lines. Other members of a line are ignored.
 constexpr JsonLimits kLineLimits = {.bytes = int64_t{1} << 30, .depth = 64, .values = int64_t{1} << 28};
 
-// The ids of a document. `with_first`: preceded by the token that starts a text.
+// Returns the token ids of a document. `with_first`: preceded by the token that starts a text.
 std::vector<int64_t> ids_of(const Tokenizer& tokenizer, const std::string& text, bool with_first) {
   std::vector<int64_t> ids;
   if (const int64_t first = tokenizer.marks().first; with_first && first >= 0) ids.push_back(first);
@@ -107,7 +107,7 @@ std::string decode_line(const Tokenizer& tokenizer, const std::string& line) {
 }
 
 // ---- Commands
-// Prints each id with a blank after it, or as two bytes.
+// Prints each id followed by a blank, or as two bytes.
 void print_ids(std::span<const int64_t> ids, bool u16) {
   std::string text;
   for (const int64_t id : ids) {
@@ -120,7 +120,7 @@ void print_ids(std::span<const int64_t> ids, bool u16) {
 void encode(Options& options) {
   const auto tokenizer = open(options);
   if (options.u16 && tokenizer->vocab_size() > 65536)
-    fail("--u16: ids of a vocabulary of {} do not fit into two bytes", {tokenizer->vocab_size()});
+    fail("--u16: the ids of a vocabulary of {} tokens do not fit into two bytes", {tokenizer->vocab_size()});
   if (options.json_lines) return answer_lines([&](const std::string& line) { return encode_line(*tokenizer, line, options.special); });
   if (options.text.paths.empty()) {
     print_ids(ids_of(*tokenizer, read_decoded("-", encoding_of(options.text)), options.special), options.u16);
@@ -187,7 +187,7 @@ void add_common(CLI::App& app, Options& options) {
 void add_train(CLI::App& app, Options& options) {
   app.add_option("texts", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
   add_text_options(app, options.text, false);
-  app.add_option("-o,--output,--out", options.out, "The file to write")->capture_default_str();
+  app.add_option("-o,--output,--out", options.out, "Tokenizer file to write")->capture_default_str();
   app.add_option("--kind", options.recipe.name, list_of_tokenizers())->capture_default_str();
   app.add_option("--vocab", options.recipe.training.vocab, "Vocabulary size; 0 keeps all words")
       ->check(at_least_zero)
@@ -198,9 +198,9 @@ void add_train(CLI::App& app, Options& options) {
   app.add_option("--special", options.recipe.training.special, "A text that is always one token; repeatable")->allow_extra_args(false);
   app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
   CLI::Option* const from =
-      app.add_option("--from", options.from, "Keep the tokens of this tokenizer that the texts need, and train nothing");
+      app.add_option("--from", options.from, "Keep only the tokens of this tokenizer that the texts need, without training");
   for (const char* option : {"--kind", "--vocab", "--min-count", "--split"}) from->excludes(app.get_option(option));
-  app.add_flag("--keep-all", options.keep_all, "Also keep the other tokens")->needs(from);
+  app.add_flag("--keep-all", options.keep_all, "Also keep the tokens that the texts do not need")->needs(from);
   add_common(app, options);
   app.get_option("--lowercase")->needs(from);
 }

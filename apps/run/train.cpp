@@ -2,7 +2,7 @@
 //   ricci train run.yaml model.layers=6 lr=3e-4
 //   ricci train runs/NAME
 //   mpirun -n 4 ricci train run.yaml accumulation=4
-// Training itself is a short loop (apps/examples/small_gpt.cpp):
+// The training loop itself is short (apps/examples/small_gpt.cpp):
 //   TrainStep train(model, optimizer, device, {.seed = 1, .clip = 1});
 //   for (int64_t step = 0; step < steps; ++step) train.run({batch(ids, step)}, step, schedule.rate(step, steps));
 // This program adds run files, texts, evaluation, run folders that continue after an interruption, and multiple processes. Ranks wait for
@@ -50,7 +50,8 @@ bool is_over(const TrainConfig& config, const TrainState& state) {
 void check_texts(const TrainConfig& config) {
   for (const auto& [key, paths] : {std::pair("data", config.data), std::pair("validation", config.validation)})
     for (const std::string& path : paths)
-      if (path != "embedded" && !look_for_data(path)) fail("{0}: {1} does not exist; {0}=PATH names the text if it was moved", {key, path});
+      if (path != "embedded" && !look_for_data(path))
+        fail("{0}: {1} does not exist; if the text was moved, name it with {0}=PATH", {key, path});
 }
 
 // Throws Error if no token of a sequence is scored.
@@ -60,7 +61,7 @@ void check_scored(const TrainConfig& config, const Model& model) {
     fail("context: {} is too short: a {} model scores none of its tokens", {context, name_of(config.model.family)});
 }
 
-// True if any rank was asked to end. All must leave the loop before the same step.
+// True if any rank was asked to end. All ranks must leave the loop before the same step.
 bool end_requested(Ranks& ranks) { return ranks.sum_numbers({Interrupt::requested() ? 1.0 : 0.0})[0] > 0; }
 
 // Adds the evaluation after a step to the step's record and to the state. Error: the loss is not finite (the message gives `saved`, the
@@ -73,7 +74,7 @@ void note_evaluation(const Evaluation& evaluation, Metrics& record, TrainState& 
   record.val_accuracy = evaluation.accuracy();
 }
 
-// Takes the remaining steps, or those before an interruption. Returns the seconds in steps, without evaluations and saves.
+// Runs the remaining steps, until an interruption. Returns the duration of the steps in seconds, without evaluations and saves.
 double take_steps(Ranks& ranks, std::optional<RunFolder>& run, const TrainConfig& config, const Corpus& corpus, Feed& feed,
     const EvaluationBatches& validation, Model& model, Optimizer& optimizer, TrainState& state) {
   const double unknown = unknown_share(validation, *corpus.tokenizer);
@@ -98,7 +99,7 @@ double take_steps(Ranks& ranks, std::optional<RunFolder>& run, const TrainConfig
     ranks.barrier();
     saved = state.step;
   };
-  // Makes the evaluation, the sample, the record and the checkpoint that are due.
+  // Makes each evaluation, sample, record and checkpoint that is due.
   const auto after_step = [&](Metrics record) {
     const bool was_awaited = state.awaits_evaluation;
     const bool evaluates = was_awaited || state.step == config.steps || is_due(state.step, config.eval_every);
@@ -158,7 +159,7 @@ int train(const RunOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);  // Ctrl-C also ends `tee` in `ricci train ... | tee log`; the run must still be saved
   Ranks& ranks = Ranks::join();
   // ---- Rank 0 opens the run and sends its config to the others
-  std::optional<RunFolder> run;  // only on rank 0: it writes all files and lines
+  std::optional<RunFolder> run;  // only on rank 0: rank 0 writes all files and lines
   if (ranks.rank() == 0) run.emplace(RunFolder::to_train(request_run(options.file(), options.overrides)));
   const std::optional<TrainConfig> shared = share_config(ranks, run);
   if (!shared) return 0;
@@ -171,7 +172,7 @@ int train(const RunOptions& options) {
   // ---- Texts
   std::shared_ptr<const Tokenizer> tokenizer = run ? run->tokenizer() : nullptr;
   if (tokenizer) check_texts(config);
-  std::optional<InitSource> init;  // in a new run
+  std::optional<InitSource> init;  // only in a new run
   if (run && !config.init.empty() && !tokenizer) init.emplace(config);
   if (init) tokenizer = init->tokenizer();
   const Corpus corpus = open_in_turn(ranks, config, tokenizer);

@@ -1,4 +1,4 @@
-// The keys of a training run, and checks of their relations.
+// Lists the keys of a training run, and checks their combinations.
 #include "apps/run/train_config.h"
 
 #include <algorithm>
@@ -99,13 +99,14 @@ void visit_step_fields(TrainConfig& c, const Fields& all) {
 
 void visit_device_fields(TrainConfig& c, const Fields& all) {
   const Fields field = all.group("device");
-  field("seed", c.seed, "seed of weights, batches and dropout");
-  field("device", c.device, "device of the tensors");
-  field("precision", c.precision, "type of weights and activations; with bf16, sums, the optimizer and saved weights stay f32");
-  field("cuda_graph", c.cuda_graph, "record a step once and launch it as one graph, for small batches").may_change();
+  field("seed", c.seed, "seed for weights, batches and dropout");
+  field("device", c.device, "device for the tensors");
+  field("precision", c.precision, "type of weights and activations; with bf16, sums, optimizer state and saved weights stay f32");
+  field("cuda_graph", c.cuda_graph, "record a step once and launch it as one CUDA graph; faster for small batches").may_change();
   field("threads", c.threads, "CPU threads (0: all)").in(0, 1024).may_change();
-  field("reduce_dtype", c.reduce_dtype, "type of gradients between processes; bf16 halves the bytes");
-  field("rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it ends all and names the missing ones")
+  field("reduce_dtype", c.reduce_dtype, "type of gradients sent between processes; bf16 halves the bytes");
+  field(
+      "rank_timeout", c.rank_timeout, "seconds that a process waits for the others before it ends all processes and lists the missing ones")
       .at_least(1)
       .may_change();
 }
@@ -117,7 +118,7 @@ void visit_watch_fields(TrainConfig& c, const Fields& of_run) {
   const Fields scoring = all.when(
       !has_mask(c) && c.model.traits().writes_text(), "a format without answers (" + without_mask() + "), and a family that writes text");
   scoring("eval_from", c.eval_from, "first position of a window that evaluations score (0: all that training scores)").at_least(0);
-  field("patience", c.patience, "training ends at an evaluation this many steps or more after the best one (0: never)").at_least(0);
+  field("patience", c.patience, "training ends at the first evaluation at least this many steps after the best one (0: never)").at_least(0);
   field("log_every", c.log_every, "steps between metrics records").at_least(1);
   field("norms_every", c.norms_every,
       "steps between records of the gradient and weight norms of each part, such as grad_norm.blocks.0 (0: never)")
@@ -135,7 +136,7 @@ void check_data(const TrainConfig& c) {
             c.tokenizer == "gpt2" ? "; the file of GPT-2 is its tokenizer.json or vocab.bpe" : ""});
   if (!c.weights.empty() && c.weights.size() != c.data.size())
     fail("weights: has {} entries, expected {} (one for each entry of data)", {c.weights.size(), c.data.size()});
-  constexpr int64_t most = INT32_MAX;  // a sequence index is half of the index of its random number
+  constexpr int64_t most = INT32_MAX;  // a sequence index uses 32 of the 64 bits of its random number's index
   if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
     fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
   if (c.context && *c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
@@ -151,7 +152,7 @@ void check_classifier(const TrainConfig& c) {
     if (label->empty() || std::find(c.labels.begin(), label, *label) != label)
       fail("labels: '{}' is empty or a duplicate", {one_line(*label)});
   if (!traits_of(c.format).has_fields() && !c.label_field.empty())
-    fail("label_field: only {} have fields, but format: {}", {list_of_formats(&FormatTraits::has_fields, " and "), name_of(c.format)});
+    fail("label_field: is supported only by {}, but format: {}", {list_of_formats(&FormatTraits::has_fields, " and "), name_of(c.format)});
 }
 
 void check_mask(const TrainConfig& c) {
@@ -160,10 +161,11 @@ void check_mask(const TrainConfig& c) {
     fail("format: {}, but model.family: {} writes no text", {format, name_of(c.model.family)});
   if (has_mask(c) && c.pack == Pack::stream)
     fail("pack: stream, but format: {} must not cut {}, expected none or best", {format, is_chat(c) ? "conversations" : "documents"});
-  if (!has_mask(c) && c.pack == Pack::none) fail("pack: none, but format: {} has no answers, expected stream or best", {format});
+  if (!has_mask(c) && c.pack == Pack::none)
+    fail("pack: none requires a format with answers, but format: {}; expected stream or best", {format});
 }
 
-// The folder of the run is runs/NAME.
+// The run folder is runs/NAME.
 void check_name(const std::string& name) {
   if (one_line(name, name.size()) != name) fail("name: has a control character");
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.starts_with(' ') || name.ends_with(' ') ||
@@ -224,13 +226,13 @@ void check(const TrainConfig& config) {
     fail("min_lr: {} exceeds lr = {}", {schedule.min_lr, schedule.lr});
   if (const Sgd& sgd = config.optimizer.settings<Sgd>(); config.optimizer.kind == optimizer_kind<Sgd> && sgd.nesterov && sgd.momentum == 0)
     fail("nesterov: needs a momentum above 0");
-  if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: device cpu has no graphs, expected cuda");
+  if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: is not supported with device: cpu, expected device: cuda");
   if (config.cuda_graph && config.norms_every > 0) fail("norms_every: is not supported with cuda_graph");
   const int64_t context = config.sequence_length();
   if (config.eval_from >= context) fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
   if (int64_t tokens = 0;
       __builtin_mul_overflow(config.batch * config.accumulation, context, &tokens) || __builtin_mul_overflow(tokens, config.steps, &tokens))
-    fail("steps: {} of batch {} and context {} are more tokens than 64 bits can count", {config.steps, config.batch, context});
+    fail("steps: {} steps of batch {} and context {} have more tokens than 64 bits can count", {config.steps, config.batch, context});
   check(config.sample.sampling);
 }
 

@@ -29,8 +29,8 @@ inline Dtype storage_dtype(Precision precision) { return precision == Precision:
 enum class Order : uint8_t { crops, columns, shuffled };
 constexpr auto choices(Order) { return std::array{"crops", "columns", "shuffled"}; }
 
-// Divides documents into training sequences: one document after the other, cut at sequence ends (stream), one document per sequence (none),
-// or documents that fit together into one sequence (best).
+// Divides documents into training sequences: documents one after the other, cut at sequence ends (stream), one document per sequence
+// (none), or documents that fit together into one sequence (best).
 enum class Pack : uint8_t { stream, none, best };
 constexpr auto choices(Pack) { return std::array{"stream", "none", "best"}; }
 
@@ -79,11 +79,11 @@ struct TrainConfig {
   int64_t log_every = 10, norms_every = 0, checkpoint_every = 250, keep_checkpoints = 2;
   SampleConfig sample;
 
-  // The keys that a file, the command line or `init` gave. The run's config.yaml contains only these.
+  // The keys set by a file, the command line or `init`. The run's config.yaml contains only these keys.
   std::set<std::string> given = {};
 
   int64_t sequence_length() const { return context.value_or(model.ctx); }  // tokens
-  // The sequences of a micro-batch, and the micro-batches of a step. With batch_invariant a micro-batch is one sequence, so the order of
+  // The sequences of a micro-batch, and the micro-batches of a step. With batch_invariant, a micro-batch is one sequence, so the order of
   // sums does not depend on the batch size.
   int64_t sequences() const { return batch_invariant ? 1 : batch; }
   int64_t micro_batches() const { return batch_invariant ? batch * accumulation : accumulation; }
@@ -108,27 +108,27 @@ inline bool is_shuffled(const TrainConfig& config) { return config.order == Orde
 
 void visit_fields(TrainConfig& config, const Fields& field);
 
-// The format that the file names give; plain text and no file if the config sets a format.
+// The format implied by the file names; plain text and no file if the config sets a format.
 NamedFormat named_format(const TrainConfig& config);
 
 TrainStepOptions step_options(const TrainConfig& config, int64_t first_micro_batch = 0);
 
-// Hooks of load_config (apps/run/config.h). A vocab of 0 is allowed; the tokenizer determines it later.
+// Hooks of load_config (apps/run/config.h). A vocab of 0 is allowed: the tokenizer later determines the size.
 void apply_preset(TrainConfig& config);
 void check(const TrainConfig& config);  // error: the first invalid value, as in "lr: -1, expected more than 0"
-// Errors: a step has fewer micro-batches than ranks (the message gives keys for the same sequences, if possible); a key is supported only
-// with one process.
+// Errors: a step has fewer micro-batches than ranks (the message suggests keys with the same sequences, if possible); a key is
+// supported only with one process.
 void check_shared(const TrainConfig& config, int64_t ranks);
 
 // ---- Derived values. The config keeps only the user's request.
-// True if eos was not given. Its default depends on the format (apply_preset) and on the tokenizer.
+// True if eos was not given. The default of eos depends on the format (apply_preset) and on the tokenizer.
 inline bool follows_tokenizer_eos(const TrainConfig& config) { return !config.given.contains("eos"); }
 // The model config with the tokenizer's vocabulary size, if known. model.vocab can exceed the vocabulary of a tokenizer file.
 ModelConfig model_config(const TrainConfig& config, const Tokenizer* tokenizer);
-// A copy with all derived values, such as context, model.ff and the tokenizer's end of documents.
+// Returns a copy with all derived values, such as context, model.ff and the tokenizer's end of documents.
 TrainConfig resolved(TrainConfig config, const Tokenizer* tokenizer = nullptr);
 
-// The ids that end a text: `ends` and, if the run learned conversations, the token that ends an answer, in second position.
+// The ids that end a text: `ends`, with the token that ends an answer in second position if the run learned conversations.
 std::vector<int64_t> with_answer_end(std::vector<int64_t> ends, const TrainConfig& config, const Tokenizer& tokenizer);
 
 // For a config that a program made: marks keys as given if they differ from the defaults of its family, mixer and preset.

@@ -1,4 +1,4 @@
-// Converts values between YAML and members. Each type is read, named and written here.
+// Converts values between YAML and members. Each type is parsed, named and written in this file.
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
@@ -21,12 +21,12 @@ template <class Number> bool parse_number(std::string_view text, Number& number)
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-// Each parse returns whether the node is a value of the type; type_name() returns the words after "expected" in an error.
+// Each parse() returns whether the node is a value of the type; type_name() returns the words after "expected" in an error.
 bool parse(const YAML::Node& node, std::string& value) {
   if (node.IsScalar()) value = node.Scalar();
   return node.IsScalar();
 }
-// Parses 2000, or 2e3 if a double represents every integer of this size exactly.
+// Parses an integer such as 2000, or 2e3 if a double represents every integer of this size exactly.
 template <std::integral Integer> bool parse(const YAML::Node& node, Integer& value) {
   if (!node.IsScalar()) return false;
   if (parse_number(node.Scalar(), value)) return true;
@@ -109,7 +109,7 @@ std::string type_name(const ChoiceListMember& list) { return fmt::format("one of
 std::string text_of(const std::string& text) { return yaml_text(text); }
 std::string text_of(bool value) { return value ? "true" : "false"; }
 template <std::integral Integer> std::string text_of(Integer value) { return std::to_string(value); }
-std::string text_of(double value) { return fmt::format("{}", value); }  // the shortest that reads back to the same bits
+std::string text_of(double value) { return fmt::format("{}", value); }  // the fewest digits that represent the same bits
 std::string text_of(const Range& range) { return yaml_text(fmt::format("{}:{}", range.lo, range.hi)); }  // YAML 1.1 reads 20:48 as 1248
 std::string text_of(const ChoiceMember& choice) { return yaml_text(choice.names[*choice.number]); }
 std::string text_of(const NamedNumbers& numbers) {
@@ -141,7 +141,7 @@ template <class F> auto at_member(const Field& field, const F& f) {
 
 }  // namespace
 
-// Plain if every reader sees a text or a number, else quoted as in JSON.
+// Unquoted if every YAML parser reads the same text or number, else quoted as in JSON.
 std::string yaml_text(const std::string& text) {
   const auto plain = [](unsigned char c) { return c != 0 && c < 128 && (std::isalnum(c) || std::strchr("_./-", c)); };
   const bool reserved = text == "null" || text == "Null" || text == "NULL" || text == "true" || text == "false";

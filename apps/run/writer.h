@@ -1,4 +1,4 @@
-// Reads prompts and typed lines, and writes the texts of a model.
+// Reads prompts and typed lines, and writes texts from a model.
 #pragma once
 #include <functional>
 #include <string>
@@ -15,26 +15,26 @@
 
 namespace ricci::apps {
 
-// The text with \n, \t, \" and \\ replaced by their characters. Error, with the option: an escape is unknown.
+// Returns the text with \n, \t, \" and \\ replaced by their characters. Error, with the option: an escape is unknown.
 std::string unescape(std::string_view text, const char* option);
 
 // Reads a file, or stdin for "-", as UTF-8, with line ends as in training texts.
 std::string read_decoded(const std::string& file, Encoding encoding);
 
-// A model's text for printing. On a terminal, control characters other than line ends and tabs become blanks.
+// Returns a model's text for printing. On a terminal, control characters other than line ends and tabs become blanks.
 std::string for_stdout(const std::string& text);
 
 // A prompt: the file's contents, or the option's value with its escapes; "-" is stdin. Files are UTF-8 unless the run's encoding is bytes.
 std::string given_text(const std::string& text, const std::string& file, const char* option, Encoding encoding);
 
-// Calls use(line) for each line of stdin that is not empty. At a terminal a prompt asks for the line.
+// Calls use(line) for each line of stdin that is not empty. On a terminal, prints a prompt before each line.
 void for_each_typed_line(const std::function<void(const std::string& line)>& use);
 
 // Writes answer(line) to stdout for each non-blank line of stdin, before it reads the next line. A line with an error is answered by
 // {"error": "line 2: ..."}, and the first error is thrown after the last line. Error: stdin or stdout fails.
 void answer_lines(const std::function<std::string(const std::string& line)>& answer);
 
-// The members of a line, with its results. A member with the name of a result gets the prefix input_.
+// Returns the members of a line, with its results. A member with the name of a result gets the prefix input_.
 Json with_results(const Json& members, const Json& results);
 
 // Ends a text at the first stop string. A stop string can span parts of the text, so text that could start one is held back.
@@ -58,7 +58,7 @@ class StopStrings {
       held_.resize(held_.size() - longest);
     }
     if (found_) return end();
-    size_t kept = 0;  // bytes at the end that could begin a stop string
+    size_t kept = 0;  // number of final bytes that could begin a stop string
     for (const std::string_view each : strings_)
       for (size_t bytes = kept + 1; bytes < each.size(); ++bytes)
         if (held_.ends_with(each.substr(0, bytes))) kept = bytes;
@@ -77,19 +77,19 @@ class StopStrings {
 };
 
 struct WritingOptions {
-  int64_t tokens = 200;            // the most per text
+  int64_t tokens = 200;            // the maximum number per text
   int64_t samples = 1;             // texts written together
-  std::vector<std::string> stops;  // a text ends before the first of them
+  std::vector<std::string> stops;  // a text ends before the first stop string
   Sampling sampling;
 };
 
 struct Written {
   std::string text = {};          // after the prompt
-  bool stopped = false;           // by a stop string, or by a token that ends texts; the text contains neither
+  bool stopped = false;           // by a stop string or an end token; `text` contains neither
   std::vector<int64_t> ids = {};  // the tokens of `text`
 };
 
-// Continues each text until `ends` is true of a token, a stop string appears, or options.tokens tokens are written. `state`:
+// Continues each text until `ends` is true for a token, a stop string appears, or options.tokens tokens are written. `state`:
 // Tokenizer::state_after for the ids of the prompt. `show` gets each part of the first text as soon as it is certain.
 std::vector<Written> continue_texts(Continuation& texts, const DecodeState& state, const Tokenizer& tokenizer,
     const WritingOptions& options, const std::function<bool(int64_t token)>& ends,

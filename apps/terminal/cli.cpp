@@ -47,7 +47,7 @@ template <class Integer> std::string check_integer(const std::string& text, Inte
 class Layout : public CLI::Formatter {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
-    if (const size_t lines = help.find("\n\n\n"); lines != help.npos) help.erase(lines, 1);  // a hidden option leaves two blank lines
+    if (const size_t lines = help.find("\n\n\n"); lines != help.npos) help.erase(lines, 1);  // a hidden option would leave two blank lines
     return help;
   }
   std::string make_description(const CLI::App* app) const override {
@@ -76,7 +76,7 @@ void check_values(const CLI::App& app, int argc, const char* const* argv) {
       throw CLI::ValidationError(word, "the value is missing");
 }
 
-// Explains a usage error, with the nearest known word for an unknown one. CLI11 would list all unknown words in reverse.
+// Explains a usage error, and suggests the nearest known word for an unknown word. CLI11 would list all unknown words in reverse.
 std::string explain(const CLI::App& app, const CLI::Error& mistake) {
   std::vector<std::string> options, others, commands;
   for (const std::string& word : app.remaining(true)) (word.size() > 1 && word[0] == '-' ? options : others).push_back(word);
@@ -154,8 +154,8 @@ std::optional<int> parse_arguments(
 
 int run_app(
     int argc, const char* const* argv, const AppText& text, const std::function<void(CLI::App&)>& setup, const std::function<int()>& run) {
-  std::signal(SIGXFSZ, SIG_IGN);                                 // a file beyond `ulimit -f` is then a write error
-  program_invocation_short_name = const_cast<char*>(text.name);  // begins lines that other code writes
+  std::signal(SIGXFSZ, SIG_IGN);                                 // then a file larger than `ulimit -f` causes a write error
+  program_invocation_short_name = const_cast<char*>(text.name);  // the prefix of lines that other code writes
   try {
     CLI::App app(text.summary, text.name);
     app.set_version_flag("--version", version_text, "Print the version and exit");

@@ -17,7 +17,7 @@ namespace ricci::apps {
 namespace {
 
 constexpr double kBarInterval = 0.1, kLineInterval = 10, kSampleInterval = 0.5, kMemory = 30;  // seconds
-// Erases to the end of the screen: a terminal that becomes narrower breaks the bar into multiple rows.
+// Erases to the end of the screen: a terminal that becomes narrower wraps the bar over multiple rows.
 constexpr const char* kErase = "\r\x1b[J";
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace ricci::apps {
 struct ProgressOptions {
   int64_t steps = 0;  // in the run
   const char* unit = "step";
-  int64_t first_step = 0;  // the first of this process, after a resume
+  int64_t first_step = 0;  // this process's first step; not 0 after a resume
   std::FILE* out = stdout;
   std::optional<bool> terminal = {};  // detected by default, like the width in columns
   std::optional<int> width = {};
@@ -29,7 +29,7 @@ class Progress {
   // `step` steps are done, and `tokens` tokens were read since construction. The note, such as "loss 1.672", follows the bar. The bar is
   // drawn at most 10 times a second. Speed and remaining time cover about the last 30 seconds, including pauses for evaluation.
   void update(int64_t step, int64_t tokens, const std::string& note = "");
-  void line(const std::string& text);  // prints a line; the bar moves below it
+  void line(const std::string& text);  // prints a line; the bar moves below the line
 
  private:
   struct Sample {

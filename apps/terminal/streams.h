@@ -1,4 +1,5 @@
-// Requests to end (Ctrl-C and other signals), and the standard streams. A run must save before it ends, so a signal is only noted.
+// Requests to end (Ctrl-C and other signals), and the standard streams. A run must save before it ends, so a signal handler only records
+// the signal.
 #pragma once
 #include <poll.h>
 #include <unistd.h>
@@ -25,9 +26,9 @@ namespace ricci::apps {
 // save.
 inline constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-// Notes the first of these signals during its lifetime: a training run finishes its step, saves and ends. A second SIGINT, SIGTERM or
-// SIGHUP ends the program immediately. Launchers can send SIGUSR1 twice, so it never ends the program immediately. SIGHUP stays ignored if
-// it was ignored before, as under nohup. A blocked system call, such as a write to a full pipe, returns with EINTR.
+// Records the first of these signals during this object's lifetime: a training run finishes its step, saves and ends. A second
+// SIGINT, SIGTERM or SIGHUP ends the program immediately. Launchers can send SIGUSR1 twice, so it never ends the program immediately.
+// SIGHUP stays ignored if it was ignored before, as under nohup. A blocked system call, such as a write to a full pipe, returns with EINTR.
 class Interrupt {
  public:
   // `answers`: Ctrl-C on a terminal prints a line. ricci compare leaves this to its child.
@@ -36,7 +37,7 @@ class Interrupt {
     answers_ = answers;
     struct sigaction action = {};
     action.sa_handler = handle;
-    for (const int signal : kEndingSignals) ::sigaddset(&action.sa_mask, signal);  // a further signal waits, then acts as the second one
+    for (const int signal : kEndingSignals) ::sigaddset(&action.sa_mask, signal);  // a further signal waits, then acts as the second signal
     for (size_t i = 0; i < kEndingSignals.size(); ++i) {
       ::sigaction(kEndingSignals[i], nullptr, &old_[i]);
       if (kEndingSignals[i] != SIGHUP || old_[i].sa_handler != SIG_IGN) ::sigaction(kEndingSignals[i], &action, nullptr);
@@ -48,9 +49,9 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
 
   static bool requested() { return signal_ != 0; }
-  // True if the request is more than a second old. A step that still runs is then abandoned.
+  // True if the request is more than a second old. Then a step that still runs is abandoned.
   static bool is_overdue() { return requested() && seconds_now() > requested_at_ + 1; }
-  // 130 after Ctrl-C, 143 after SIGTERM, as shells report a signal; 143 also if only a different rank got the signal.
+  // 130 after Ctrl-C, 143 after SIGTERM, as in shells; also 143 if only a different rank received the signal.
   static int exit_code() { return 128 + (requested() ? signal_.load() : SIGTERM); }
 
  private:
@@ -102,7 +103,7 @@ inline std::string read_stdin() {
 }
 
 // Writes to a descriptor, and drops output that cannot be written. After a request to end, all output is dropped once the reader does not
-// keep up. So unread output neither ends nor hangs a run. The wait is short: a signal just before poll() does not interrupt it. A pipe
+// keep up, so unread output neither ends nor hangs a run. The wait is short: a signal just before poll() does not interrupt poll(). A pipe
 // that is ready accepts PIPE_BUF bytes without blocking.
 inline void write_output(int descriptor, std::string_view text) {
   static bool is_read = true;

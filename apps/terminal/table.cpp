@@ -48,7 +48,7 @@ std::string text_of(const ResultTable& table) {
   for (const Cells& row : rows)
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
   std::string text;
-  // Columns that do not fit follow below, with the first column again.
+  // Columns that do not fit follow below, with the first column repeated.
   for (size_t first = 1, end = 1; !widths.empty(); first = end) {
     size_t width = widths[0];
     for (; end < widths.size() && (end == first || width + 2 + widths[end] <= kColumns); ++end) width += 2 + widths[end];

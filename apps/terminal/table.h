@@ -1,4 +1,4 @@
-// A table of results. One declaration of a column gives its text and its JSON:
+// A table of results. One declaration of a column defines its text and its JSON:
 //   ResultTable table;
 //   table.add({.heading = "mixer", .key = "mixer", .left = true}, rows, &MixerRow::mixer);
 //   table.add({.heading = "ms/step", .key = "ms.median", .format = "{:.3f}"}, rows, [](const MixerRow& row) { return row.seconds * 1e3; });
@@ -15,7 +15,7 @@
 
 namespace ricci::apps {
 
-// A value as a cell; null if it is missing.
+// Returns a value as a cell; null if the value is missing.
 template <class T> Json cell_of(const T& value) { return value; }
 template <class T> Json cell_of(const std::optional<T>& value) { return value ? Json(*value) : Json(); }
 
@@ -33,7 +33,7 @@ struct Column {
   double factor = 1;              // for numbers in text: 1e-9 prints FLOP as GFLOP
   bool left = false;              // aligns the column to the left in text, as for names
   const char* missing = "-";      // shown for null in text; JSON omits the member
-  std::vector<Json> values = {};  // one for each row
+  std::vector<Json> values = {};  // one value for each row
 };
 
 struct ResultTable {
@@ -44,7 +44,7 @@ struct ResultTable {
     for (const auto& row : rows) column.values.push_back(cell_of(std::invoke(value, row)));
     columns.push_back(std::move(column));
   }
-  // A row with a value for each column.
+  // Adds a row with a value for each column.
   void add_row(const std::vector<Json>& row) {
     for (size_t i = 0; i < columns.size(); ++i) columns[i].values.push_back(row.at(i));
   }

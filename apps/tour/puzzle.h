@@ -1,4 +1,4 @@
-// The common part of the puzzles. A puzzle is a kernel or a gradient with a hole, and a check on the emulator:
+// The code that all puzzles share. A puzzle is an incomplete kernel or gradient, and a check on the emulator:
 //   PUZZLE(3, "block sum") { ... launch(...); expect("sum", sum, {8256}); }
 #pragma once
 #include <vector>

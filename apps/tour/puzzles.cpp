@@ -1,4 +1,4 @@
-// ricci-puzzles NUMBER ...: runs these puzzles, or all, and prints a line about the fault of each.
+// ricci-puzzles NUMBER ...: runs these puzzles, or all, and prints the result of each.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -41,7 +41,7 @@ static const Puzzle& find(const char* text) {
   const long number = std::strtol(text, &end, 10);
   const auto found = std::find_if(all().begin(), all().end(), [&](const Puzzle& p) { return p.number == number; });
   if (*text == 0 || *end != 0 || found == all().end())
-    fail("ricci-puzzles: '{}', expected a number from 1 to {}", {one_line(text), all().size()});
+    fail("ricci-puzzles: unknown puzzle '{}', expected a number from 1 to {}", {one_line(text), all().size()});
   return *found;
 }
 

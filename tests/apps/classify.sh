@@ -73,7 +73,7 @@ prints 'two classifiers have their lines' '^words, reviews\.tsv: 200 documents' 
 shows 'the second' '^numbers, reviews\.tsv: 200 documents'
 verdict 'which fit on a terminal' "$(awk 'length > 80' out)"
 prints 'as JSON, with the names of the labels' '"negative"' eval words numbers --data reviews.tsv --json
-refuse 'windows of documents' 1 '--stride: runs/tsv scores documents, not windows' eval runs/tsv --stride 3
+refuse 'windows of documents' 1 '--stride: runs/tsv scores documents separately, not in windows' eval runs/tsv --stride 3
 
 # ---- Prediction
 accept 'texts' predict words 'good great film' 'awful film'
@@ -138,7 +138,7 @@ accept 'shards without labels' prepare texts.txt --documents line --tokenizer wo
 refuse 'are refused' 1 'data: plain has no labels' "${bad[@]}" data=plain
 refuse 'no field with the label' 1 'label_field: is not set, but model\.family: classifier learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv
 refuse 'a label that is no column' 1 "label_field: 'label' is not a column number \(the first column is 1\)" "${bad[@]}" data=reviews.tsv label_field=label text_field=2
-refuse 'a field of plain text' 1 'label_field: only jsonl, tsv and csv have fields, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
+refuse 'a field of plain text' 1 'label_field: is supported only by jsonl, tsv and csv, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
 echo '7	film' >>numbers.tsv
 refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range: the labels of 2 classes are 0 to 1; set more classes, or list all labels in labels, such as \[1, 2, 5\]$' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
 sed 's/^0/1/; t; s/^1/2/' numbers.tsv | head -200 >from_one.tsv

@@ -191,7 +191,7 @@ refuse 'a seed twice' 1 '--seeds: 2 is given twice' compare pair.yaml --seeds 2,
 refuse 'nothing to make equal' 1 "--equal: expected one of nothing, parameters, flops, memory, got 'speed'" compare pair.yaml --equal speed
 refuse 'nothing to change' 1 "--change: expected one of width, ff, layers, got 'depth'" compare pair.yaml --change depth
 refuse 'a drawing of an unknown kind' 1 'both\.pdf: expected a name that ends in \.svg or \.html' compare pair.yaml -o both.pdf
-refuse 'a run of another config' 1 'runs/pair_vanilla_1: holds a run with lr: ' compare "${small[@]}" lr=0.5
+refuse 'a run of another config' 1 'runs/pair_vanilla_1: contains a run with lr: ' compare "${small[@]}" lr=0.5
 run compare pair.yaml steps=8 lr=1e30 --name broken
 verdict 'a training that fails' "$([ $? = 1 ] && tail -1 err | grep -q '^ricci compare: runs/broken_vanilla_1: ricci train ended with exit code 1$' || shown err)"
 finish

@@ -100,7 +100,7 @@ accept 'other pairs' eval runs/sorter --data sorting/train.jsonl --json
 is 'have their number of tokens' 24000 value tokens
 accept 'a context that cuts them' eval runs/sorter --context 15 --json
 is 'leaves five tokens of each' 1000 value tokens
-refuse 'windows of pairs' 1 '--stride: runs/sorter scores documents, not windows' eval runs/sorter --stride 3
+refuse 'windows of pairs' 1 '--stride: runs/sorter scores documents separately, not in windows' eval runs/sorter --stride 3
 refuse 'a text' 1 "score\.txt:1: .*" eval runs/sorter --data score.txt
 printf 'metric: [tiny.yaml, model.mixer=metric]\nidentity: [tiny.yaml, model.mixer=identity, "~model.heads"]\n' >mixers.yaml
 sed -i '/^name:/d' tiny.yaml
@@ -197,7 +197,7 @@ prints 'on all if asked, with the bytes' '"bytes"' eval runs/from --from 0 --jso
 head -c 4 score.txt >short.txt
 refuse 'a text in front of the first position' 1 'eval_from: 3 is too large: a window of short\.txt has 3 positions, counted from 0' eval runs/from --data short.txt
 refuse 'evaluations of no position' 1 'eval_from: 16, but a window has 16 positions, counted from 0' train tiny.yaml eval_from=16
-refuse 'positions of pairs' 1 '--from: runs/sorter scores documents, not windows' eval runs/sorter --from 3
+refuse 'positions of pairs' 1 '--from: runs/sorter scores documents separately, not in windows' eval runs/sorter --from 3
 refuse 'pairs that are evaluated from a position on' 1 'eval_from: is read only with a format without answers' train tiny.yaml "${pairs[@]}" eval_from=3
 coarse=(model.family=coarse model.layers=1 sample.tokens=0)
 accept 'train one that scores cells' train tiny.yaml name=coarse steps=2 model.scale=4 "${coarse[@]}"

@@ -99,7 +99,7 @@ prints 'training, with counts told before it' '^500 conversations$' train "${sma
 shows 'the loss is that of answers' '^step 400: .*\(784 tokens\)$'
 told=$(sed -nE 's/^step 400: .*validation ([0-9.]+), .*/\1/p' out)
 prints 'evaluation has the same loss' "^$told nats per token" eval runs/talks
-refuse 'windows' 1 '--stride: runs/talks scores conversations, not windows' eval runs/talks --stride 8
+refuse 'windows' 1 '--stride: runs/talks scores conversations separately, not in windows' eval runs/talks --stride 8
 is 'it answers talks that it has not seen' '10 of 10 talks' "$talks" score "$build" runs/talks talks 10
 
 # ---- Turns with a cache, and complete lines of messages
@@ -134,7 +134,7 @@ same 'with the same model' runs/{packed,killed}/model.safetensors
 shows 'the run keeps the packing' '^pack: best' runs/packed/config.yaml
 is 'and its template' chatml trained runs/packed/checkpoints/step-00000020.safetensors chat
 refuse 'conversations in a stream' 1 'pack: stream, but format: messages must not cut conversations, expected none or best' train "${small[@]}" name=bad pack=stream
-refuse 'texts one by one' 1 'pack: none, but format: text has no answers, expected stream or best' train tiny.yaml name=bad order=shuffled pack=none
+refuse 'texts one by one' 1 'pack: none requires a format with answers, but format: text; expected stream or best' train tiny.yaml name=bad order=shuffled pack=none
 prints 'cut conversations are counted' '^[0-9,]+ conversations, [1-9][0-9,]* cut at 14 tokens,$' train "${packed[@]}" pack=none context=14 steps=2 name=cut
 
 # ---- Pairs of a prompt and its answer: all words of three letters, reversed

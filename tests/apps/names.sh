@@ -43,7 +43,7 @@ shows 'which the run remembers' "^init: \"$PWD/runs/a@best\"$" runs/b/config.yam
 accept 'so it continues from any folder' train b steps=2
 mkdir -p files && printf 'init: ../runs/a@%s\nname: c\ndata: text.txt\nsteps: 1\nsample: {tokens: 0}\n' 2 >files/c.yaml
 prints 'a name in a run file starts at its folder' "^starts from .*/$(basename "$file")" train files/c.yaml
-refuse 'other weights of that run' 1 'holds a run with different initial weights than init: ' train files/c.yaml init=a steps=2
+refuse 'other weights of that run' 1 'contains a run with different initial weights than init: ' train files/c.yaml init=a steps=2
 cp -r runs/a runs/a@best
 prints 'a folder with such a name is first' '^starts from .*runs/a@best/model' train init=a@best name=d steps=1 data=text.txt sample.tokens=0
 rm -rf runs/a@best
@@ -114,7 +114,7 @@ of_lines 'lines of text' lines.txt
 "$build/ricci" predict reviews --jsonl --text-field body <rows.jsonl >out 2>err
 shows 'the field of lines with results' '^\{"stars":1,"body":"a good café 0","input_text":"\?","text":"a good café 0",'
 "$build/ricci" predict reviews --format csv <rows.csv >out 2>err
-verdict 'stdin has no header' "$(grep -q 'ricci predict: --format: csv has no lines on stdin; --data names a file' err || shown err)"
+verdict 'stdin has no header' "$(grep -q 'ricci predict: --format: csv cannot be read from stdin; name a file with --data' err || shown err)"
 accept 'a count, with the field of the labels' tokenize count rows.jsonl --tokenizer byte --text-field body --label-field stars
 accept 'a language model' train tiny.yaml name=texts tokenizer=byte
 accept 'scores JSONL in a file of another name' eval texts --data rows.data --format jsonl --text-field text

@@ -114,10 +114,10 @@ refuse 'compressed' 1 'i32\.bin\.gz: looks like numbers of 4 bytes' prepare i32.
 printf 'abc' >half.bin
 refuse 'half an id' 1 'half\.bin: has 3 bytes, expected two for each id' prepare half.bin --format u16 --tokenizer bpe.json --output bad_half
 for words in '--documents line' '--eos line' '--encoding latin-1'; do
-  refuse "ids are no text: $words" 1 "${words% *}: is for texts, but --format u16 reads ids, and each file is one document" \
+  refuse "ids are no text: $words" 1 "${words% *}: applies only to texts; --format u16 reads each file as one document of token ids" \
     prepare train.bin --format u16 --tokenizer bpe.json $words --output bad_ids
 done
-refuse 'no tokenizer' 1 '--format u16: needs --tokenizer FILE, the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids
+refuse 'no tokenizer' 1 '--format u16: requires --tokenizer FILE, the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids
 
 # ---- Documents with a mask: prepared, they train the same model as the file
 awk '{ printf "{\"messages\": [{\"role\": \"user\", \"content\": \"%s\"}, {\"role\": \"assistant\", \"content\": \"%d\"}]}\n", $0, NR % 7 }' lines.txt | head -300 >talks.jsonl
@@ -142,9 +142,9 @@ done
 refuse 'tokens without a mask' 1 'format: pairs, but whole has no answers; ricci prepare --format pairs makes shards with answers' train tiny.yaml data=whole validation=whole format=pairs tokenizer=byte
 refuse 'another template in the same folder' 1 'messages: contains shards with different inputs, settings or tokenizer' \
   prepare talks.jsonl --format messages --tokenizer marked.json --chat '<|im_start|>' '{content}' '{content}' '{content}<|im_end|>' '<|im_end|>' '' --output messages
-refuse 'messages without markers' 1 '--tokenizer: messages needs a tokenizer file with chat markers' prepare talks.jsonl --format messages --output bad_talks
-refuse 'an end of messages' 1 '--eos: the template of messages has its own end tokens' prepare talks.jsonl --format messages --tokenizer marked.json --eos document --output bad_talks
-refuse 'a template of other lines' 1 '--chat: is for messages, not for pairs' prepare pairs.jsonl --format pairs --chat chatml --output bad_talks
+refuse 'messages without markers' 1 '--tokenizer: format messages requires a tokenizer file with chat markers' prepare talks.jsonl --format messages --output bad_talks
+refuse 'an end of messages' 1 '--eos: does not apply to format messages: the chat template has its own end tokens' prepare talks.jsonl --format messages --tokenizer marked.json --eos document --output bad_talks
+refuse 'a template of other lines' 1 '--chat: applies only to messages, not to format pairs' prepare pairs.jsonl --format pairs --chat chatml --output bad_talks
 
 # ---- Errors, in one line
 refuse 'shards of one document are not split' 1 'file: a training fraction of 0\.9 leaves no documents for training or validation; set validation=\.\.\.' train tiny.yaml data=file

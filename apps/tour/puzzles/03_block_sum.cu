@@ -1,7 +1,7 @@
 // 3. The sum over a block.
 // A block of 128 threads is four warps. Lanes can exchange numbers only within a warp (warp_reduce is puzzle 2). Warps exchange numbers
-// through shared memory, visible to all threads of a block. SHARED(float, sums, [4]) declares four numbers there. A thread can read the
-// numbers of a different thread after a barrier, __syncthreads().
+// through shared memory, visible to all threads of a block. SHARED(float, sums, [4]) declares four numbers in shared memory. A thread can
+// read the numbers of a different thread after a barrier, __syncthreads().
 // Task: lane 0 of each warp stores its warp's sum, all threads wait at a barrier, and each adds the four sums into its `total`.
 // Unsolved: sum[0] is 528, expected 8256
 #include "apps/tour/puzzle.h"

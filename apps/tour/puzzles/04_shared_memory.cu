@@ -1,6 +1,6 @@
 // 4. Shared memory.
 // y[i] is the sum of x[i - 1], x[i] and x[i + 1], with zeros beyond both ends. Three threads need each number, so the block reads it once
-// from global memory, into a tile in shared memory. The tile needs 32 numbers and the two zeros, so 34.
+// from global memory, into a tile in shared memory. The tile needs 34 numbers: 32 and one beyond each end.
 // Task: the tile is too small. Enlarge it, and set its two ends to 0.
 // Unsolved: thread 31 of block 0: tile of 128 bytes was written out of bounds, at byte 128
 #include "apps/tour/puzzle.h"

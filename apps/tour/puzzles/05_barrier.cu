@@ -1,7 +1,7 @@
 // 5. A barrier.
-// 128 numbers are added in a tree: the upper half is added to the lower half, then again with half of it. After each round all threads
-// meet at a barrier, so no thread reads a number before it is written. __syncthreads() waits for every thread of the block.
-// Task: only the threads that add reach the barrier. The emulator names the lines of the others. Correct this.
+// 128 numbers are added in a tree: the upper half is added to the lower half, then again within the lower half. After each round,
+// all threads wait at a barrier, so no thread reads a number before it is written. __syncthreads() waits for every thread of the block.
+// Task: only the threads that add reach the barrier. The emulator reports where the other threads are. Correct this.
 // Unsolved: returned while others wait for it at a barrier: threads 0-63 at __syncthreads 05_barrier.cu:24; threads 64-127 elsewhere
 #include "apps/tour/puzzle.h"
 

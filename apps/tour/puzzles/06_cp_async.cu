@@ -1,6 +1,6 @@
 // 6. An asynchronous copy.
 // cp_async<4>(shared, global) starts to copy 4 bytes into shared memory and returns immediately, so the thread can compute meanwhile.
-// cp_async_commit() closes the group of started copies, and cp_async_wait<0>() waits until all groups of this thread have arrived. Only a
+// cp_async_commit() closes the group of started copies, and cp_async_wait<0>() waits until all groups of this thread are complete. Only a
 // barrier waits for the copies of other threads. The kernel reverses 64 numbers.
 // Task: the copy is started, but no thread waits for it. Add the three lines between the copy and the read.
 // Unsolved: returned without waiting for the cp_async at 06_cp_async.cu:21

@@ -2,7 +2,8 @@
 // mma_bf16 multiplies a [16 16] by b [16 8] and adds to c [16 8]. The matrices are spread over the registers of the 32 lanes (table:
 // cuda/ptx.h). With g = lane / 4 and t = lane % 4, a[0] holds row g, columns 2t and 2t + 1, two bf16 in 32 bits;
 // a[1] holds row g + 8 of these columns; a[2] and a[3] hold the rows g and g + 8 at the columns 2t + 8 and 2t + 9.
-// pack(row, column) packs such a pair. b is two unit matrices, one below the other: c must be the left half of a plus its right half.
+// pack(row, column) packs such a pair. b consists of two identity matrices, one below the other: c must be the sum of the left and right
+// halves of a.
 // Task: three of the four registers of a are zero. Fill them.
 // Unsolved: c[0] is 0, expected 8
 #include "apps/tour/puzzle.h"

@@ -1,7 +1,7 @@
 // 8. One level of the Dispatcher.
 // Shift-and-sum has log2(n) levels. At level r, position i adds the value of position i - 2^r, times its own coefficient:
 //   y[i] = x[i] + coef[i] * x[i - shift],  shift = 2^r;  if i < shift, nothing is added
-// Each level doubles the number of positions that a position depends on: after 3 levels position 7 depends on the positions 0 to 7.
+// Each level doubles the number of positions that a position depends on: after 3 levels, position 7 depends on the positions 0 to 7.
 // The launches of the levels alternate between two arrays, so no thread reads a number that a different thread has overwritten.
 // Task: add the second term.
 // Unsolved: y[1] is 2, expected 3

@@ -1,7 +1,7 @@
 // 9. Online softmax.
-// Attention needs sum_j exp(s_j - max) v_j / sum_j exp(s_j - max). Flash attention computes it in one pass over the scores s. It keeps the
-// largest score so far, and both sums relative to it. A larger score changes the maximum, and then both sums are too large by the factor
-// exp(new max - old max).
+// Attention needs sum_j exp(s_j - max) v_j / sum_j exp(s_j - max). Flash attention computes this quotient in one pass over the scores s. It
+// keeps the largest score so far, and both sums relative to it. A larger score changes the maximum, and then both sums are too large by the
+// factor exp(new max - old max).
 // Task: correct the two sums before the new score is added.
 // Unsolved: y[0] is 2.33333, expected 3.71775
 #include "apps/tour/puzzle.h"

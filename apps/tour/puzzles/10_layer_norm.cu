@@ -3,7 +3,7 @@
 // The mean and the variance depend on every x of the row, so each dx depends on every dy:
 //   dx_d = rstd (dy_d - mean of dy - n_d (mean of dy n))
 // The op is recorded on the tape, and check_gradients compares it with central differences, on the CPU and on the emulator.
-// A for_rows program is written once for both devices: row.sum(f) adds f(d) over the row, row.each(f) runs f(d) for each d.
+// A for_rows program is written once for both devices: row.sum(f) adds f(d) over the row, and row.each(f) runs f(d) for each d.
 // Task: the two means are missing. Add them.
 // Unsolved: check_gradients: on cpu, input 0, element 1: 0.124578864 by differences, 0.992880083 by backward
 #include "apps/tour/puzzle.h"

@@ -3,7 +3,7 @@
 // sums of floats are rounded, so the result depends on the order of the blocks, and two identical training runs differ. The check runs the
 // blocks forward and in reverse. Instead, each block can write its own sum, and a second kernel adds these in a fixed order (AddUp, below).
 // Task: let block b store its total in partial[b] instead of adding to partial[0].
-// Unsolved: sum differs with the order of the blocks: 16777216 forward, 16777236 in reverse
+// Unsolved: the sum depends on the order of the blocks: 16777216 forward, 16777236 in reverse
 #include "apps/tour/puzzle.h"
 
 using namespace ricci;
@@ -40,7 +40,7 @@ struct AddUp {
 
 float sum_in(emu::Options::Order order) {
   std::vector<float> numbers(42, 0.5f);
-  numbers[0] = 16777216;  // 2^24: adding 1 to it changes nothing
+  numbers[0] = 16777216;  // 2^24: adding 1 does not change this float
   numbers[1] = 0;
   const Tensor x = on_gpu(numbers), partial = zeros({21}, Dtype::f32, Device::cuda_emulated), sum = gpu_memory(1);
   const emu::Options::Order before = emu::options().order;
@@ -53,7 +53,7 @@ float sum_in(emu::Options::Order order) {
 
 PUZZLE(11, "column sums without atomics") {
   const float forward = sum_in(emu::Options::Order::forward), reverse = sum_in(emu::Options::Order::reverse);
-  if (forward != reverse) fail("sum differs with the order of the blocks: {:.0f} forward, {:.0f} in reverse", {forward, reverse});
+  if (forward != reverse) fail("the sum depends on the order of the blocks: {:.0f} forward, {:.0f} in reverse", {forward, reverse});
   if (forward != 16777216) fail("sum is {:.0f}, expected 16777216", {forward});
 }
 

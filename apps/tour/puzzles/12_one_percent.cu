@@ -1,7 +1,7 @@
 // 12. A gradient that is wrong by 1%.
 //   y = x s,   s = 1 / (1 + exp(-x))   (the function is called silu)
-// A model with a slightly wrong gradient still learns, only worse, and no loss curve shows why. Central differences do: the gradient is
-// compared with (f(x + h) - f(x - h)) / 2h in f64, element by element.
+// A model with a slightly wrong gradient still learns, only worse, and no loss curve shows why. Central differences show the error: the
+// gradient is compared with (f(x + h) - f(x - h)) / 2h in f64, element by element.
 // Task: find the mistake in the slope. The product rule gives dy/dx = s + x s (1 - s).
 // Unsolved: check_gradients: on cpu, input 0, element 14: -0.117666144 by differences, -0.12494516 by backward
 #include "apps/tour/puzzle.h"

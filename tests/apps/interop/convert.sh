@@ -22,9 +22,9 @@ cp -r "$models/gpt2" with
 echo '{"name":"char","characters":"\nabcdefghi "}' >with/tokenizer.json
 accept 'a folder with a tokenizer' convert import with runs/with
 refuse 'an import of a run' 1 'runs/bare: is already a run, expected a Hugging Face folder' convert import runs/bare runs/again
-refuse 'an evaluation of an imported run without a text' 1 '--data: runs/with was imported and has no text; name one to score' eval runs/with
+refuse 'an evaluation of an imported run without a text' 1 '--data: runs/with was imported and has no validation text; name a text to score' eval runs/with
 refuse 'a look at an imported run without a text' 1 '--text: runs/with was imported without a text; give a text' inspect runs/with
-refuse 'a training in an imported run' 1 'runs/with: holds a trained model but no checkpoint to continue from; init=runs/with name=\.\.\. trains it further' train runs/with
+refuse 'a training in an imported run' 1 'runs/with: contains a trained model but no checkpoint to continue from; init=runs/with name=\.\.\. trains it further' train runs/with
 refuse 'its config without a text' 1 'data: is not set' train runs/with/config.yaml name=bad
 for ((i = 0; i < 40; ++i)); do echo 'a bad cab hid a big fee'; done | tr -d 'f' >letters.txt
 shows 'its config names the tokenizer' '^tokenizer: runs/with/tokenizer\.json$' runs/with/config.yaml

@@ -151,7 +151,7 @@ TEST_CASE("GPT-2: the config of an imported run") {
   CHECK(error_of([&] { RunFolder::open(scratch / "run"); }) ==
         (scratch / "run/tokenizer.json") + ": is missing; a model that was imported without a tokenizer reads and writes no text");
   CHECK(contains(error_of([&] { import_hugging_face(kModels + "gpt2", scratch / "run", {}); }),
-      "run: holds a trained model but no checkpoint to continue from"));
+      "run: contains a trained model but no checkpoint to continue from"));
 }
 
 TEST_CASE("GPT-2: multiple files with an index, masks, and an output map that is stored twice") {

@@ -207,7 +207,7 @@ TEST_CASE("config: wrong types name file, line, key and value") {
   CHECK(override_complaint("model.d=abc") == "command line: model.d: expected integer, got 'abc'");
   CHECK(override_complaint("model.d") == "command line: expected key=value, got 'model.d'");
   CHECK(override_complaint("~model.dd") == "command line: unknown key 'model.dd', the nearest known key is 'model.d'");
-  CHECK(override_complaint("~lr=3") == "command line: ~lr removes the key and has no value, expected ~lr, got '~lr=3'");
+  CHECK(override_complaint("~lr=3") == "command line: ~lr removes the key and allows no value: expected ~lr, got '~lr=3'");
   CHECK(override_complaint("~") == "command line: unknown key ''; --help-config prints every key");
   CHECK(override_complaint("=3") == "command line: expected key=value, got '=3'");
   CHECK(complaint("steps: \"a\\nb" + std::string(100, 'c') + "\"\n") ==
@@ -268,7 +268,8 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("format: pairs\npack: stream\n") == "pack: stream, but format: pairs must not cut documents, expected none or best");
   CHECK(complaint("format: messages\npack: stream\n") ==
         "pack: stream, but format: messages must not cut conversations, expected none or best");
-  CHECK(complaint("order: shuffled\npack: none\n") == "pack: none, but format: text has no answers, expected stream or best");
+  CHECK(
+      complaint("order: shuffled\npack: none\n") == "pack: none requires a format with answers, but format: text; expected stream or best");
   CHECK(complaint("train_fraction: 1\n") == "train_fraction: 1, expected more than 0 and less than 1");
   for (const char* name : {"''", ".", "..", "a/b"})
     CHECK(contains(complaint(std::string("name: ") + name), "cannot be the name of a folder"));
@@ -345,7 +346,7 @@ TEST_CASE("config: a mixer for each layer, and keys with a value for each mixer"
   CHECK(of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={dispatcher: 8}"}).model.settings<Sdp>().heads == 4);
   CHECK(to_yaml(of_keys({"model.mixer=[dispatcher]"})) == "model:\n  mixer: dispatcher\n");
   CHECK(complaint_of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={spd: 8}"}) ==
-        "command line: model.heads: no layer here has mixer 'spd', expected sdp, dispatcher");
+        "command line: model.heads: no layer has mixer 'spd', expected sdp, dispatcher");
   CHECK(complaint_of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={sdp: x}"}) ==
         "command line: model.heads: expected integer, got 'x'");
   CHECK(complaint_of_keys({"model.mixer=[sdp, lstm]"}) == "command line: model.mixer: expected one of sdp, dispatcher, quad_full, quad, "

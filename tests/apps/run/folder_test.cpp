@@ -89,43 +89,44 @@ TEST_CASE("a run folder: config.yaml has the keys that were given, and none that
 TEST_CASE("a run folder: a continued run is compared with the keys of its newest checkpoint, whatever config.yaml says") {
   const ScratchFolder scratch;
   train_two_steps(scratch);
-  const std::string advice = "; name=... starts a new run, and init=RUN name=... trains this one further";
+  const std::string advice = "; name=... starts a new run, and init=RUN name=... trains this model further";
   CHECK(continued(scratch, {}) == "no error");
   CHECK(continued(scratch, {"steps=9", "threads=3", "name=other", "eval_every=2", "sample.seed=4"}) == "no error");
-  CHECK(continued(scratch, {"lr=0.5"}) == "RUN: holds a run with lr: 0.001, not 0.5" + advice);
-  CHECK(continued(scratch, {"seed=8"}) == "RUN: holds a run with seed: 1337, not 8" + advice);
-  CHECK(continued(scratch, {"context=2"}) == "RUN: holds a run with context: 4, not 2" + advice);
-  CHECK(continued(scratch, {"model.ff=8"}) == "RUN: holds a run with model.ff: 16, not 8" + advice);
+  CHECK(continued(scratch, {"lr=0.5"}) == "RUN: contains a run with lr: 0.001, not 0.5" + advice);
+  CHECK(continued(scratch, {"seed=8"}) == "RUN: contains a run with seed: 1337, not 8" + advice);
+  CHECK(continued(scratch, {"context=2"}) == "RUN: contains a run with context: 4, not 2" + advice);
+  CHECK(continued(scratch, {"model.ff=8"}) == "RUN: contains a run with model.ff: 16, not 8" + advice);
   CHECK(continued(scratch, {"model.ff=16", "context=4"}) == "no error");  // the run's values
-  CHECK(continued(scratch, {"tokenizer=byte"}) == "RUN: holds a run with tokenizer: char, not byte" + advice);
+  CHECK(continued(scratch, {"tokenizer=byte"}) == "RUN: contains a run with tokenizer: char, not byte" + advice);
   CHECK(continued(scratch, {"steps=1"}) == "RUN: has already done 2 steps, more than steps: 1");
   CHECK(continued(scratch, {"data=b.txt"}) == "no error");  // texts are compared by content
   const std::string edited = read_text(scratch / "a/config.yaml") + "lr: 0.5\n";
   write_atomically(scratch / "a/config.yaml", edited);
   CHECK(continued(scratch, {}) == "no error");
-  CHECK(contains(error_of([&] { RunFolder::to_train(request_run(scratch / "a", {})); }), "/a: holds a run with lr: 0.001, not 0.5; name="));
+  CHECK(contains(
+      error_of([&] { RunFolder::to_train(request_run(scratch / "a", {})); }), "/a: contains a run with lr: 0.001, not 0.5; name="));
   write_atomically(scratch / "a/tokenizer.json", CharTokenizer("acb").to_json());
-  CHECK(continued(scratch, {}) == "RUN: holds a run with a different tokenizer than the one next to it" + advice);
+  CHECK(continued(scratch, {}) == "RUN: contains a run with a different tokenizer than the one next to it" + advice);
 }
 
 TEST_CASE("a run folder: a tokenizer is compared by its content, and one that is gone is not compared") {
-  const std::string advice = "; name=... starts a new run, and init=RUN name=... trains this one further";
+  const std::string advice = "; name=... starts a new run, and init=RUN name=... trains this model further";
   const ScratchFolder scratch;
   const std::string mine = scratch.write("mine.json", CharTokenizer(kLetters).to_json());
   train_two_steps(scratch, {"tokenizer=" + mine, "data=a.txt"});
   const std::string copy = scratch.write("copy.json", read_text(mine)), other = scratch.write("other.json", CharTokenizer("abd").to_json());
   CHECK(continued(scratch, {"tokenizer=" + copy}) == "no error");
-  CHECK(continued(scratch, {"tokenizer=" + other}) == "RUN: holds a run with a different tokenizer than tokenizer: " + other + advice);
-  CHECK(continued(scratch, {}) == "RUN: holds a run with tokenizer: a file, not char" + advice);
+  CHECK(continued(scratch, {"tokenizer=" + other}) == "RUN: contains a run with a different tokenizer than tokenizer: " + other + advice);
+  CHECK(continued(scratch, {}) == "RUN: contains a run with tokenizer: a file, not char" + advice);
   CHECK(continued(scratch, {"tokenizer=" + scratch / "no.json"}).starts_with("tokenizer: " + scratch / "no.json does not exist"));
   remove_file(mine);
   CHECK(continued(scratch, {"tokenizer=" + mine}) == "no error");
   scratch.write("mine.json", read_text(other));
-  CHECK(continued(scratch, {"tokenizer=" + mine}) == "RUN: holds a run with a different tokenizer than tokenizer: " + mine + advice);
+  CHECK(continued(scratch, {"tokenizer=" + mine}) == "RUN: contains a run with a different tokenizer than tokenizer: " + mine + advice);
   const ScratchFolder made;
   train_two_steps(made);  // a character model
   CHECK(continued(made, {"tokenizer=" + copy}) == "no error");
-  CHECK(continued(made, {"tokenizer=" + other}) == "RUN: holds a run with a different tokenizer than tokenizer: " + other + advice);
+  CHECK(continued(made, {"tokenizer=" + other}) == "RUN: contains a run with a different tokenizer than tokenizer: " + other + advice);
 }
 
 TEST_CASE("a run folder: the end that a run added to a tokenizer is no difference") {
@@ -143,11 +144,11 @@ TEST_CASE("a run folder: the end that a run added to a tokenizer is no differenc
   const std::string copy = scratch.write("copy.json", plain->to_json());
   CHECK(continued(scratch, {"tokenizer=" + copy, "eos=document"}) == "no error");
   CHECK(continued(scratch, {"tokenizer=" + copy}) == "no error");  // the end of the run
-  CHECK(continued(scratch, {"tokenizer=" + copy, "eos=none"}).starts_with("RUN: holds a run with eos: document, not none;"));
+  CHECK(continued(scratch, {"tokenizer=" + copy, "eos=none"}).starts_with("RUN: contains a run with eos: document, not none;"));
 }
 
 TEST_CASE("a run folder: init is compared by its weights") {
-  const std::string advice = "; name=... starts a new run, and init=RUN name=... trains this one further";
+  const std::string advice = "; name=... starts a new run, and init=RUN name=... trains this model further";
   const ScratchFolder scratch;
   const auto save = [&](const char* name, float value) {
     const Tensor x({1}, Dtype::f32);
@@ -158,13 +159,13 @@ TEST_CASE("a run folder: init is compared by its weights") {
   const std::string first = save("first", 1), copy = save("copy", 1), other = save("other", 2);
   train_two_steps(scratch, {"init=" + first}, hash_of_init(first));
   CHECK(continued(scratch, {"init=" + copy}) == "no error");
-  CHECK(continued(scratch, {"init=" + other}) == "RUN: holds a run with different initial weights than init: " + other + advice);
-  CHECK(continued(scratch, {}) == "RUN: holds a run with init: " + first + ", not none" + advice);
+  CHECK(continued(scratch, {"init=" + other}) == "RUN: contains a run with different initial weights than init: " + other + advice);
+  CHECK(continued(scratch, {}) == "RUN: contains a run with init: " + first + ", not none" + advice);
   remove_file(first);
   CHECK(continued(scratch, {"init=" + first}) == "no error");
   const ScratchFolder drawn;
   train_two_steps(drawn);
-  CHECK(continued(drawn, {"init=" + copy}) == "RUN: holds a run with init: none, not " + copy + advice);
+  CHECK(continued(drawn, {"init=" + copy}) == "RUN: contains a run with init: none, not " + copy + advice);
 }
 
 TEST_CASE("a run folder: no file of a training names a path, and config.yaml keeps what was asked for") {
@@ -182,7 +183,7 @@ TEST_CASE("a run folder: no file of a training names a path, and config.yaml kee
   CHECK(run.model_config().vocab == 3);
   CHECK(run.load_model(Device::cpu).config().vocab == 3);
   CHECK(continued(asked, {"tokenizer=bpe", "model.vocab=3000"}) == "no error");  // also too large for this text
-  CHECK(contains(continued(asked, {"tokenizer=bpe", "model.vocab=2"}), "holds a run with model.vocab: 3, not 2;"));
+  CHECK(contains(continued(asked, {"tokenizer=bpe", "model.vocab=2"}), "contains a run with model.vocab: 3, not 2;"));
 }
 
 TEST_CASE("a run folder: weights with keys of an older version are no start") {

@@ -56,7 +56,7 @@ follow there next.yaml tokenizer=other.json steps=5
 verdict 'a tokenizer under a different name continues' "$(grep -q '^continues after step 4 of 5' out || shown out err)"
 mv there away
 in_folder away runs/next steps=6
-verdict 'a text that is gone' "$([ $? = 1 ] && diff err - <<<"ricci train: data: $folder/there/text.txt does not exist; data=PATH names the text if it was moved")"
+verdict 'a text that is gone' "$([ $? = 1 ] && diff err - <<<"ricci train: data: $folder/there/text.txt does not exist; if the text was moved, name it with data=PATH")"
 follow away runs/next steps=6 data=text.txt
 verdict 'it continues where neither tokenizer nor init is at its place' "$(grep -q '^continues after step 5 of 6' out || shown out err)"
 rm -rf away/runs/base
@@ -64,8 +64,8 @@ follow away runs/next steps=7
 verdict 'and without its init' "$(grep -q '^continues after step 6 of 7' out || shown out err)"
 
 # ---- A different tokenizer, or different weights
-holds='ricci train: runs/next: holds a run with'
-advice='; name=... starts a new run, and init=runs/next name=... trains this one further'
+holds='ricci train: runs/next: contains a run with'
+advice='; name=... starts a new run, and init=runs/next name=... trains this model further'
 follow copy init=runs/base name=further data=text.txt steps=1 batch=2 sample.tokens=0 threads=1
 "$build/ricci-tokenize" train text.txt --kind bpe --vocab 290 -o copy/less.json >out 2>err
 in_folder copy next.yaml tokenizer=less.json steps=9

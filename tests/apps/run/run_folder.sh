@@ -23,7 +23,7 @@ printf '%s\n' 'name: tiny' 'model:' '  ctx: 16' '  d: 16' '  layers: 1' '  heads
 verdict 'below it are the keys that were given, and no other' "$(tail -n +2 runs/tiny/config.yaml | diff - expected)"
 
 # ---- A different config
-other='runs/tiny: holds a run with'
+other='runs/tiny: contains a run with'
 refuse_tiny 'another learning rate' "$other lr: 0\.001, not 0\.01; .*name=" lr=0.01
 refuse_tiny 'a width that was not given' "$other model\.ff: 64, not 80; " model.ff=80
 refuse_tiny 'fewer steps' 'runs/tiny: has already done 8 steps, more than steps: 4' steps=4
@@ -140,7 +140,7 @@ accept 'a finished run without its model' train tiny.yaml name=damaged steps=8
 verdict 'the model is written again' "$(cmp kept/model.safetensors runs/damaged/model.safetensors 2>&1)"
 refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and steps 4, 8" eval runs/damaged@5
 rm -rf runs/damaged/checkpoints
-refuse 'a model without checkpoints' 1 'runs/damaged: holds a trained model but no checkpoint' train tiny.yaml name=damaged
+refuse 'a model without checkpoints' 1 'runs/damaged: contains a trained model but no checkpoint' train tiny.yaml name=damaged
 
 # ---- A checkpoint of a different run
 accept 'a run of another seed' train tiny.yaml name=seed seed=7
@@ -164,7 +164,7 @@ edited() {
   if [ -n "$3" ]; then refuse "an evaluation after $2" 1 "runs/edited/model\.safetensors: $3" eval runs/edited; else accept "an evaluation after $2" eval runs/edited; fi
   [ -z "$3" ] || refuse "a text after $2" 1 "runs/edited/model\.safetensors: $3" generate runs/edited --prompt the
   [ -z "$3" ] || refuse "a checkpoint after $2" 1 "runs/edited/checkpoints/step-00000004\.safetensors: $3" eval runs/edited@4
-  refuse "a training after $2" 1 "runs/edited: holds a run with $4" train runs/edited steps=12
+  refuse "a training after $2" 1 "runs/edited: contains a run with $4" train runs/edited steps=12
 }
 was='was trained with'
 edited config.yaml 's/heads: 2/heads: 4/' "$was model\.heads: 2, not 4" 'model\.heads: 2, not 4'

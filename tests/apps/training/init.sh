@@ -138,7 +138,7 @@ refuse 'a file of another tokenizer' 1 'alone\.safetensors: was trained with a d
 accept 'which was meant' train next.yaml name=drawn init=alone.safetensors data=same_size.txt tokenizer=char
 verdict 'they are sampled' "$(starts "alone.safetensors; tok.weight: 0 of 38 rows")"
 accept 'a run of words' train tiny.yaml name=words tokenizer=word steps=1
-refuse 'an end of lines, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos: none, expected line; choose a tokenizer with that end by tokenizer=FILE' train next.yaml name=bad init=runs/words eos=line
+refuse 'an end of lines, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos: none, expected line; choose a tokenizer with this eos by tokenizer=FILE' train next.yaml name=bad init=runs/words eos=line
 
 # ---- Frozen parameters
 accept 'frozen parameters' train tiny.yaml name=frozen steps=3 'freeze=[tok, pos, blocks.*.ln1, blocks.0.fc.weight]' checkpoint_every=1
@@ -174,7 +174,7 @@ accept 'factors, interrupted after two steps' train tiny.yaml name=parts "${own[
 accept 'and gone on' train runs/parts steps=3
 accept 'without an interruption' train tiny.yaml name=uncut steps=3 "${own[@]}"
 verdict 'gives the same bits' "$([ "$(tensors runs/parts/model.safetensors | sha256sum)" = "$(tensors runs/uncut/model.safetensors | sha256sum)" ] || echo no)"
-refuse 'other factors for the same run' 1 'holds a run with lr_of: \{"blocks\.\*\.mixer": 0\.3\}, not \{\};' train runs/parts steps=4 'lr_of={}'
+refuse 'other factors for the same run' 1 'contains a run with lr_of: \{"blocks\.\*\.mixer": 0\.3\}, not \{\};' train runs/parts steps=4 'lr_of={}'
 refuse 'factors of nothing' 1 "lr_of: 'block' matches no trained parameter, the nearest is 'blocks'" train tiny.yaml 'lr_of={block: 1}'
 refuse 'factors of a frozen table' 1 "decay_of: 'tok' matches no trained parameter" train tiny.yaml freeze=tok 'decay_of={tok: 1}'
 
