@@ -299,8 +299,8 @@ TEST_CASE("attention says what is wrong with its views") {
         "attention: the columns 4 .. 11 of k and 11 .. 18 of v overlap, expected equal or disjoint columns");
   CHECK(message({x, 0, 8}, {longer, 0, 8}, {longer, 8, 8}) == "no error");
   CHECK(message({x, 0, 8}, {convert(x, Dtype::f32), 8, 8}, {x, 16, 8}) == "attention: q_bcx is f64 on cpu, but k_bCy is f32 on cpu");
-  CHECK(
-      message({x, 0, 8}, {x, 8, 8}, {to(x, Device::cuda_emulated), 16, 8}) == "attention: q_bcx is f64 on cpu, but v_bCz is f64 on cuda_emulated");
+  CHECK(message({x, 0, 8}, {x, 8, 8}, {to(x, Device::cuda_emulated), 16, 8}) ==
+        "attention: q_bcx is f64 on cpu, but v_bCz is f64 on cuda_emulated");
   CHECK(message_of([&] { thirds(draw({2, 3, 23}, 1)); }) == "attention: the shape is [2 3 23], expected q | k | v [b, c, 3 d]");
   CHECK(message_of([&] { thirds(draw({2, 24}, 1)); }) == "attention: the shape is [2 24], expected q | k | v [b, c, 3 d]");
 }
