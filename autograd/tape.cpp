@@ -251,8 +251,7 @@ Tensor Tape::watch(const Tensor& t, std::optional<Dtype> sums) {
 }
 
 Tensor Tape::gradient_of(const Tensor& watched) const {
-  if (!has(watched) || !slot(watched.slot_).watched)
-    fail("gradient_of: the tensor {} is not watched by this tape", {show(watched.shape())});
+  if (!has(watched) || !slot(watched.slot_).watched) fail("gradient_of: tensor {} is not watched by this tape", {show(watched.shape())});
   const Tensor& grad = slot(watched.slot_).grad;
   return grad ? grad : zeros(watched.shape(), gradient_dtype(watched), watched.device());
 }

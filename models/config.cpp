@@ -23,8 +23,7 @@ void check_rope(const ModelKeys& c) {
   each_mixer(c, [&]<class M>() {
     turns |= requires { M::kTurns; };
   });
-  if (!turns)
-    fail("model.positions: rope, but mixer {} does not rotate its queries and keys; only {} does", {names_of(c.mixer), Sdp::kName});
+  if (!turns) fail("model.positions: rope, but mixer {} does not rotate queries and keys; only {} does", {names_of(c.mixer), Sdp::kName});
   if (embedding.rope.scaling == RopeScaling::llama3 && embedding.rope.low >= embedding.rope.high)
     fail("model.rope_low: {}, expected less than rope_high = {}", {embedding.rope.low, embedding.rope.high});
 }

@@ -62,9 +62,7 @@ constexpr const char* kEnds[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.
 // The tokenizer as a byte-level BPE. Error: llama.cpp has no equivalent tokenizer.
 const BpeTokenizer& byte_level(const Tokenizer& tokenizer) {
   const auto* const bpe = dynamic_cast<const BpeTokenizer*>(&tokenizer);
-  const auto refuse = [](const std::string& what) {
-    fail("{} has no equivalent in GGUF; add --without-tokenizer to omit the tokenizer", {what});
-  };
+  const auto refuse = [](const std::string& what) { fail("{} has no equivalent in GGUF; --without-tokenizer omits it", {what}); };
   if (tokenizer.eos() == Eos::line) refuse("a tokenizer with a token after every line");
   if (!bpe) refuse("the " + tokenizer.name() + " tokenizer");
   if (bpe->options().underscores != Underscores::none) refuse("a tokenizer with byte_fallback");

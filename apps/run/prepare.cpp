@@ -62,8 +62,7 @@ int prepare(Options options) {
   options.is_ids = options.text.format == "u16";
   for (const auto& [option, is_given] : {std::pair{"documents", asked.documents != DocumentOptions().documents},
            {"eos", !options.eos.empty()}, {"encoding", !options.text.encoding.empty()}})
-    if (options.is_ids && is_given)
-      fail("--{}: applies only to texts; --format u16 reads each file as one document of token ids", {option});
+    if (options.is_ids && is_given) fail("--{}: applies only to texts; --format u16 reads each file as a document of token ids", {option});
   if (options.is_ids) options.text.format = kPlainText.name;
   if (options.is_ids) options.text.encoding = name_of(Encoding::bytes);
   Documents documents = open_documents(options.text);

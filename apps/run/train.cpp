@@ -50,8 +50,7 @@ bool is_over(const TrainConfig& config, const TrainState& state) {
 void check_texts(const TrainConfig& config) {
   for (const auto& [key, paths] : {std::pair("data", config.data), std::pair("validation", config.validation)})
     for (const std::string& path : paths)
-      if (path != "embedded" && !look_for_data(path))
-        fail("{0}: {1} does not exist; if the text was moved, name it with {0}=PATH", {key, path});
+      if (path != "embedded" && !look_for_data(path)) fail("{0}: {1} does not exist; if it was moved, name it with {0}=PATH", {key, path});
 }
 
 // Throws Error if no token of a sequence is scored.

@@ -114,8 +114,7 @@ static void copy_here(char* target, const char* source, int64_t bytes) {
 void copy(const Tensor& dst, const Tensor& src, const char* file, int line) {
   if (!dst || !src) fail("copy: {} is empty", {dst ? "src" : "dst"});
   if (dst.bytes() != src.bytes())
-    fail("copy: {} {} and {} {} have different numbers of bytes",
-        {name_of(src.dtype()), show(src.shape()), name_of(dst.dtype()), show(dst.shape())});
+    fail("copy: {} {} and {} {} differ in size", {name_of(src.dtype()), show(src.shape()), name_of(dst.dtype()), show(dst.shape())});
   const Device target = dst.device(), source = src.device();
   const int64_t bytes = src.bytes();
   if (bytes == 0) return;

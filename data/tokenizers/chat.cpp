@@ -116,8 +116,7 @@ ChatEncoder::ChatEncoder(const std::shared_ptr<const Tokenizer>& tokenizer, Chat
   const AddedToken* const end = find_added(form_.end);
   if (!end) fail("chat: end: '{}' is not an added token of the tokenizer", {one_line(form_.end)});
   plain_ = pieces_->without_added();
-  if (plain_->find(form_.end) >= 0)
-    fail("chat: end: '{}' is the token for unknown text, so messages can contain it", {one_line(form_.end)});
+  if (plain_->find(form_.end) >= 0) fail("chat: end: '{}' is the unknown token, so messages can contain it", {one_line(form_.end)});
   start_ = pieces_->encode(form_.start);
   answer_ = pieces_->encode(form_.answer);
   system_ = make_frame(form_.system);

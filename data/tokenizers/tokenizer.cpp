@@ -66,8 +66,7 @@ uint64_t Tokenizer::hash() const { return hash_bytes(to_json()); }
 void Tokenizer::set_eos(Eos after, const std::string& piece) {
   if (after == Eos::none) fail("eos: expected line or document, got none");
   if (eos_ != Eos::none)
-    fail("{} tokenizer: already adds '{}' after every {}; a second end token cannot be added",
-        {name(), one_line(eos_piece_), name_of(eos_)});
+    fail("{} tokenizer: already adds '{}' after every {}; it cannot add a second end token", {name(), one_line(eos_piece_), name_of(eos_)});
   eos_id_ = find(piece);
   if (eos_id_ < 0) fail("{} tokenizer: the vocabulary has no token '{}' to put after every {}", {name(), one_line(piece), name_of(after)});
   eos_ = after;

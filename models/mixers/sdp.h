@@ -69,8 +69,7 @@ struct DotProduct {
 
 inline void visit_fields(SdpConfig& c, const Fields& field) {
   visit_fields(static_cast<AttentionConfig&>(c), field);
-  field("kv_heads", c.kv_heads, "number of key and value heads, each shared by heads / kv_heads query heads (null: heads)")
-      .in(1, kLargestSize);
+  field("kv_heads", c.kv_heads, "key and value heads, each shared by heads / kv_heads query heads (null: heads)").in(1, kLargestSize);
   field("head_width", c.head_width, "columns of a head (null: d / heads)").in(1, kLargestSize);
   field("qk_norm", c.qk_norm, "RMS norm of every head's queries and keys, with one gain for queries and one for keys");
   field("qkv_bias", c.qkv_bias, "the map to queries, keys and values has a bias (null: the value of bias)");

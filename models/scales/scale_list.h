@@ -18,8 +18,7 @@ struct ScalesConfig {
 };
 
 inline void visit_fields(ScalesConfig& c, const Fields& field) {
-  field("scales", c.scales, "tokens per cell, from fine to coarse; the first is 1, and each divides the next")
-      .in(1, Visibility::kMaxTokens);
+  field("scales", c.scales, "tokens per cell, from fine to coarse; the first is 1, each divides the next").in(1, Visibility::kMaxTokens);
 }
 
 inline void check(const ScalesConfig& c) {

@@ -177,8 +177,7 @@ template <class T> void update_matrices(const std::vector<OptimizerTensor>& tens
           {t.value.data<T>() + first, master, t.m.data<A>() + first, t.grad.data<A>() + first, n, t.weight_decay, t.lr_factor});
       first += n;
     }
-    if (first != t.value.size())
-      fail("muon: the row_blocks cover {} elements, expected all elements of a tensor {}", {first, show(t.value.shape())});
+    if (first != t.value.size()) fail("muon: row_blocks cover {} elements of tensor {}, expected all", {first, show(t.value.shape())});
   }
   for (const auto& [shape, all] : by_shape) {
     const size_t together = static_cast<size_t>(std::max<int64_t>(1, kTogether / (shape.first * shape.second)));

@@ -155,8 +155,7 @@ HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, in
     fail("rotary: table_Cr{} rotates {} columns, expected an even number, at most the {} of a head",
         {show(table_Cr.shape()), turned, width});
   if (first < 0 || first > positions - count) fail("rotary: table_Cr has {} positions, expected {} from {} on", {positions, count, first});
-  if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr))
-    fail("rotary: table_Cr requires a gradient, expected a constant");
+  if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr)) fail("rotary: table_Cr is recorded, expected a constant");
 }
 
 HOST Tensor backward_input(const Tensor& dy, const Tensor& x, const Tensor& q_gain_k, const Tensor& k_gain_k, const Tensor& table_Cr,

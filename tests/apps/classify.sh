@@ -37,7 +37,7 @@ refuse 'shards with other names' 1 'labels: positive, negative, but the classes 
   train "${small[@]}" data=shards 'labels=[positive, negative]' name=bad
 accept 'shards of the other order' prepare reviews.tsv --format tsv --label-field 1 --labels positive,negative --tokenizer words.json --output turned
 accept 'shards of numbers' prepare numbers.tsv --format tsv --label-field 1 --classes 2 --tokenizer words.json --output counted
-refuse 'words without names next to shards' 1 "reviews\.tsv:[0-9]+: label '(negative|positive)' is not an integer from 0 to 1; to use words, list them in labels, such as \[no, yes\]" \
+refuse 'words without names next to shards' 1 "reviews\.tsv:[0-9]+: label '(negative|positive)' is not an integer from 0 to 1; list words in labels, such as \[no, yes\]" \
   train "${small[@]}" data=counted format=tsv label_field=1 validation=reviews.tsv name=unnamed
 # alike NAME KEY=VALUE ...: training on the same documents gives the same weights.
 alike() {

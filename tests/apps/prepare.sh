@@ -114,7 +114,7 @@ refuse 'compressed' 1 'i32\.bin\.gz: looks like numbers of 4 bytes' prepare i32.
 printf 'abc' >half.bin
 refuse 'half an id' 1 'half\.bin: has 3 bytes, expected two for each id' prepare half.bin --format u16 --tokenizer bpe.json --output bad_half
 for words in '--documents line' '--eos line' '--encoding latin-1'; do
-  refuse "ids are no text: $words" 1 "${words% *}: applies only to texts; --format u16 reads each file as one document of token ids" \
+  refuse "ids are no text: $words" 1 "${words% *}: applies only to texts; --format u16 reads each file as a document of token ids" \
     prepare train.bin --format u16 --tokenizer bpe.json $words --output bad_ids
 done
 refuse 'no tokenizer' 1 '--format u16: requires --tokenizer FILE, the tokenizer that made the ids' prepare train.bin --format u16 --output bad_ids

@@ -133,7 +133,7 @@ TEST_CASE("model config: impossible rotary positions and shared keys") {
   CHECK(complaint([&](ModelConfig& c) { with_rope(c); }) == "no error");
   for (MixerKind mixer : {kind_of<Dispatcher>, kind_of<Quad>, kind_of<QuadFull>, kind_of<Metric>, kind_of<AveragePool>, kind_of<Identity>})
     CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.mixer = mixer; }) ==
-          "model.positions: rope, but mixer " + std::string(name_of(mixer)) + " does not rotate its queries and keys; only sdp does");
+          "model.positions: rope, but mixer " + std::string(name_of(mixer)) + " does not rotate queries and keys; only sdp does");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 5; }) ==
         "model.rope_fraction: 1 of a head's 5 columns is 5 columns, expected an even number, 2 or more");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 6, c.embedding.rope_fraction = 0.7; }) == "no error");

@@ -239,7 +239,7 @@ TEST_CASE("GGUF: a piece after every document ends a text, whatever its name") {
   export_gguf(scratch / "document", scratch / "a.gguf", GgufNumbers::f32, false);
   CHECK(Reader(read_file(scratch / "a.gguf")).file().values["tokenizer.ggml.eos_token_id"] == with_type<uint32_t>(4, 2));
   CHECK(error_of([&] { export_gguf(scratch / "line", scratch / "b.gguf", GgufNumbers::f32, false); }) ==
-        "a tokenizer with a token after every line has no equivalent in GGUF; add --without-tokenizer to omit the tokenizer");
+        "a tokenizer with a token after every line has no equivalent in GGUF; --without-tokenizer omits it");
 }
 
 TEST_CASE("an exported model says how a text and an answer end, in each format and for each kind of template") {
@@ -326,7 +326,7 @@ TEST_CASE("GGUF: models and tokenizers unknown to llama.cpp are refused, and not
   scratch.write("theirs/tokenizer.json", R"({"name":"char","characters":"abcdefghijk"})");
   import_hugging_face(scratch / "theirs", scratch / "run", {});
   CHECK(error_of([&] { export_gguf(scratch / "run", scratch / "a.gguf", GgufNumbers::f32, false); }) ==
-        "the char tokenizer has no equivalent in GGUF; add --without-tokenizer to omit the tokenizer");
+        "the char tokenizer has no equivalent in GGUF; --without-tokenizer omits it");
   Json vocab = {{"▁", 256}};
   for (int byte = 0; byte < 256; ++byte) vocab[format_message("<0x{:02X}>", {byte})] = byte;
   scratch.write("wide/tokenizer.json",
@@ -337,7 +337,7 @@ TEST_CASE("GGUF: models and tokenizers unknown to llama.cpp are refused, and not
   Model wide = small_llama([](ModelConfig& c) { c.vocab = 257; });
   write_imported_run(scratch / "wide", wide, open_tokenizer(scratch / "wide/tokenizer.json").get(), "nowhere");
   CHECK(error_of([&] { export_gguf(scratch / "wide", scratch / "a.gguf", GgufNumbers::f32, false); }) ==
-        "a tokenizer with byte_fallback has no equivalent in GGUF; add --without-tokenizer to omit the tokenizer");
+        "a tokenizer with byte_fallback has no equivalent in GGUF; --without-tokenizer omits it");
   CHECK(!std::filesystem::exists(scratch / "a.gguf"));
   export_gguf(scratch / "run", scratch / "a.gguf", GgufNumbers::f32, true);
   CHECK(Reader(read_file(scratch / "a.gguf")).file().values["tokenizer.ggml.model"] == "8:none");

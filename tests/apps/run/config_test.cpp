@@ -360,7 +360,7 @@ TEST_CASE("config: a mixer for each layer, and keys with a value for each mixer"
   CHECK(complaint_of_keys({"model.family=retina", "model.mixer=[sdp, metric]"}) ==
         "model.mixer: sdp, metric, but family retina always uses attention; expected sdp");
   CHECK(complaint_of_keys({"model.mixer=[dispatcher, metric]", "model.positions=rope"}) ==
-        "model.positions: rope, but mixer dispatcher, metric does not rotate its queries and keys; only sdp does");
+        "model.positions: rope, but mixer dispatcher, metric does not rotate queries and keys; only sdp does");
   CHECK(of_keys({"model.mixer=[dispatcher, sdp]", "model.positions=rope"}).model.embedding.positions == PositionKind::rope);
 }
 

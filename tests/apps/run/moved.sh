@@ -56,7 +56,7 @@ follow there next.yaml tokenizer=other.json steps=5
 verdict 'a tokenizer under a different name continues' "$(grep -q '^continues after step 4 of 5' out || shown out err)"
 mv there away
 in_folder away runs/next steps=6
-verdict 'a text that is gone' "$([ $? = 1 ] && diff err - <<<"ricci train: data: $folder/there/text.txt does not exist; if the text was moved, name it with data=PATH")"
+verdict 'a text that is gone' "$([ $? = 1 ] && diff err - <<<"ricci train: data: $folder/there/text.txt does not exist; if it was moved, name it with data=PATH")"
 follow away runs/next steps=6 data=text.txt
 verdict 'it continues where neither tokenizer nor init is at its place' "$(grep -q '^continues after step 5 of 6' out || shown out err)"
 rm -rf away/runs/base

@@ -350,7 +350,7 @@ TEST_CASE("JSONL and TSV, with labels") {
 
   const auto error = [&](const std::string& text, const DocumentOptions& options) { return error_of([&] { read(text, options); }); };
   const std::string more = "; set more classes, or list all labels in labels, such as [1, 2, 5]",
-                    words = "; to use words, list them in labels, such as [no, yes]";
+                    words = "; list words in labels, such as [no, yes]";
   CHECK(error("{\"text\":\"a\"}\n{\"text\":\"b\"", json) == "r:2: not JSON: fault at byte 12 of 11");
   CHECK(error("{\"text\":\"a\",\"score\":NaN}", json) == "r:1: not JSON: fault at byte 21 of 24; JSON has no NaN");
   CHECK(error("{\"text\":\"a\",\"score\": -Infinity}", json) == "r:1: not JSON: fault at byte 23 of 31; JSON has no Infinity");
@@ -377,7 +377,7 @@ TEST_CASE("options that do not belong together") {
   const auto error = [](const DocumentOptions& options) { return error_of([&] { check(options); }); };
   CHECK(error({.documents = ""}) == "documents: is empty, expected file, line, blank_line, or the text between two documents");
   CHECK(
-      error({.format = format_of(kTsv), .documents = "line"}) == "documents: applies only to format: text; in tsv each line is a document");
+      error({.format = format_of(kTsv), .documents = "line"}) == "documents: is only for format: text; in tsv each line is a document");
   CHECK(error({.text_field = "a"}) == "text_field: only jsonl, tsv and csv have fields");
   CHECK(error({.label_field = "a"}) == "label_field: only jsonl, tsv and csv have fields");
   CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field: requires classes or labels");

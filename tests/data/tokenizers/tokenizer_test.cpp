@@ -274,7 +274,7 @@ TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without writ
   CHECK(
       fault(nested(words()->to_json(), "line", "<end>")) == "word tokenizer: the vocabulary has no token '<end>' to put after every line");
   CHECK(fault(nested(words()->to_json(), "none", "<eos>")) == "eos: expected line or document, got none");
-  const std::string other_end = "word tokenizer: already adds '</s>' after every line; a second end token cannot be added";
+  const std::string other_end = "word tokenizer: already adds '</s>' after every line; it cannot add a second end token";
   CHECK(fault(nested(tokenizer->to_json(), "document", "<eos>")) == other_end);
   CHECK(error_of([&] { with_eos(tokenizer, Eos::document); }) == other_end);
 }

@@ -251,7 +251,7 @@ TEST_CASE("muon: messages") {
   CHECK(said({.value = value, .grad = value, .m = like(value), .row_blocks = {4}}) == "no error");
   CHECK(said({.value = value, .grad = value, .row_blocks = {4}}) == "muon: m of tensor 0 is empty");
   CHECK(said({.value = value, .grad = value, .m = like(value), .row_blocks = {2, 1}}) ==
-        "muon: the row_blocks cover 6 elements, expected all elements of a tensor [4 2]");
+        "muon: row_blocks cover 6 elements of tensor [4 2], expected all");
   CHECK(
       said({.value = narrow, .grad = narrow, .m = like(value), .row_blocks = {4}}) == "tensor [4 2]: its elements are bf16, expected f32");
   CHECK(said({.value = value, .grad = value, .m = like(value)}) == "adamw: v of tensor 0 is empty");

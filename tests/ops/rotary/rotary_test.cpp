@@ -153,7 +153,7 @@ TEST_CASE("rotary: messages") {
   CHECK(message({1, 1, 4}, none, none, table, INT64_MAX) == "rotary: table_Cr has 3 positions, expected 3 from 9223372036854775807 on");
   CHECK(message({1, 1, 4}, none, none, convert(table, Dtype::f64)) == "rotary: table_Cr is f64, expected f32 for x_bcd in f32");
   Tape tape;
-  CHECK(message({1, 1, 4}, none, none, tape.watch(table)) == "rotary: table_Cr requires a gradient, expected a constant");
+  CHECK(message({1, 1, 4}, none, none, tape.watch(table)) == "rotary: table_Cr is recorded, expected a constant");
   const auto refused = [](int64_t r, const RotaryFrequencies& f) {
     return message_of([&] { rotary_table(3, r, f, Dtype::f32, Device::cpu); });
   };
