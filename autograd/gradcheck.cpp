@@ -1,6 +1,6 @@
 // A derivative is a slope, measured from two values of the function: (L(x + h) - L(x - h)) / 2h. The terms with the second derivative
-// cancel in the difference, so the error is about h^2. Rounding adds about 1e-16 / h. In f64 with h = 1e-5, both are near 1e-10. In f32, no
-// h is good: rounding dominates before h^2 is small enough.
+// cancel in the difference, so the error is about h^2. Rounding adds about 1e-16 / h. In f64 with h = 1e-5, these errors are near 1e-10 and
+// 1e-11. In f32, no h is good: rounding dominates before h^2 is small enough.
 #include "autograd/gradcheck.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 
 using namespace ricci;
 
-// Adds 128 numbers in a tree. The mistake: the barrier is inside the if, so half of the threads never reach it.
+// Adds 128 numbers by a tree reduction. The mistake: the barrier is inside the if, so half of the threads never reach it.
 struct TreeSum {
   static constexpr int kThreads = 128;
   float* x;

@@ -88,7 +88,7 @@ int64_t find_unused(const BpeTokenizer& tokenizer, int64_t rows) {
   for (int64_t id = 0; id < rows; ++id)
     if (id >= tokenizer.vocab_size() || !tokenizer.vocabulary().has(id)) return id;
   const int64_t byte = tokenizer.find(byte_to_letter(0xff));
-  if (byte < 0) fail("the model has no end of text, but llama.cpp needs one; train it with eos=document, or add --without-tokenizer");
+  if (byte < 0) fail("the model has no end-of-text token, but llama.cpp needs one; train it with eos=document, or add --without-tokenizer");
   return byte;
 }
 

@@ -160,7 +160,7 @@ void add_options(CLI::App& app, Options& options) {
   add_run_arguments(app, options.comparison,
       "Run file, or comparison file with models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all models: steps=500. A list trains "
       "a model for each value: lr=[1e-3,3e-4]");
-  app.add_option("--equal", options.equal, "Amount to make equal to the first model's: " + list_of<Equal>())->capture_default_str();
+  app.add_option("--equal", options.equal, "Quantity to match with the first model's: " + list_of<Equal>())->capture_default_str();
   app.add_option("--change", options.change, "Key to change in the other models: " + list_of<Change>())->capture_default_str();
   app.add_option("--seeds", options.seeds, "Seeds of each model: a number (3 means 1, 2 and 3) or a list such as 4,7; by default 1")
       ->delimiter(',')

@@ -76,7 +76,7 @@ void add_options(CLI::App& app, Options& options) {
     if (!*runs && !*list) throw CLI::RequiredError("runs");
   });
   app.add_option("--keys", options.curves.keys, "Metrics to draw, such as lr,'grad_norm.*'; by default the usual ones")->delimiter(',');
-  app.add_option("--x", options.curves.x, "x axis: step, tokens or time (training without evaluations and pauses)")->capture_default_str();
+  app.add_option("--x", options.curves.x, "x axis: step, tokens or time (of training, without pauses)")->capture_default_str();
   app.add_option("--smooth", options.curves.smooth, "Draw noisy curves as means over about this many steps");
   app.add_flag("--log-y", options.curves.log_y, "Logarithmic y axes");
   app.add_option("--title", options.title, "Title; by default the run names");

@@ -186,7 +186,7 @@ void add_options(CLI::App& app, Options& options) {
   CLI::Option* const documents = app.add_option("texts", options.documents, "Documents to classify; by default the lines of stdin");
   keep_brackets(documents);
   CLI::Option* const data =
-      app.add_option("--data", options.text.paths, "Files or folders with documents; plain text has one in each line")->excludes(documents);
+      app.add_option("--data", options.text.paths, "Files or folders with documents; plain text has one per line")->excludes(documents);
   add_text_options(app, options.text, true);
   app.get_option("--encoding")->needs(data);
   app.add_flag("--jsonl", options.json_lines, "Read and write JSON lines; the document is the run's text_field, or \"text\"");

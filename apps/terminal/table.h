@@ -54,7 +54,7 @@ struct ResultTable {
 // The headings, then the rows as text.
 using Cells = std::vector<std::string>;
 std::vector<Cells> cells_of(const ResultTable& table);
-// Columns are as wide as their widest cell; columns beyond 80 characters are printed below the others. Ends without a line end.
+// Columns are as wide as their widest cell; columns beyond 80 characters are printed below the others. Does not end with a newline.
 std::string text_of(const ResultTable& table);
 Json json_of(const ResultTable& table);  // a list with an object for each row
 

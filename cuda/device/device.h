@@ -41,7 +41,7 @@ Tensor zeros(const Shape& shape, Dtype dtype, Device device, CallSite caller = {
 inline Tensor zeros_like(const Tensor& t, CallSite caller = {}) { return zeros(t.shape(), t.dtype(), t.device(), caller); }
 
 // Independent standard normal numbers. The numbers depend on `shape` and `seed`, not on the device. f32 and bf16 values are the f64 values,
-// rounded. Errors: the dtype is not floating-point, the device is not available.
+// rounded. Errors: the dtype is not floating-point; the device is not available.
 Tensor randn(const Shape& shape, uint64_t seed, Dtype dtype = Dtype::f32, Device device = Device::cpu);
 
 template <class T>

@@ -68,7 +68,7 @@ class Fiber {
 #ifdef RICCI_EMULATOR_UCONTEXT
   ucontext_t context_;
 #else
-  void* stack_pointer_ = nullptr;  // the first member, to share a cache line with the members of the CUDA thread that a switch reads
+  void* stack_pointer_ = nullptr;  // the first member: it shares a cache line with those members of the CUDA thread that a switch reads
 #endif
 
  public:

@@ -84,8 +84,8 @@ template <class Isa, class Kind, class C> struct Task {
       }
   }
 
-  // The lines that the tile at row i prefetches. Unpacked columns: its own lines, some terms ahead. Packed columns: a part of the next
-  // panel. After the last panel, the first one follows, for the next block of rows.
+  // The lines that the tile at row i prefetches. Unpacked columns: fetches the panel's own lines, some terms ahead. Packed columns: a part
+  // of the next panel. After the last panel, the first one follows, for the next block of rows.
   HD Fetch soon(const Lines<Packed>& b_lines, int64_t j, int64_t from, int64_t ks, int64_t skipped, int64_t rows, int64_t i) const {
     constexpr int64_t kSize = sizeof(Packed);
     if (b.in_place) return {reinterpret_cast<const char*>(b_lines.first + kTermsAhead * b_lines.stride), b_lines.stride * kSize};

@@ -11,7 +11,7 @@
 
 namespace ricci {
 
-// Elements T that are packed one by one, in the type of the sums. A kind of elements defines their packing and summing.
+// Elements of type T that are packed one by one, in the type of the sums. A kind of elements defines their packing and summing.
 template <class T> struct Single {
   using Element = T;
   using Sum = Accumulator<T>;

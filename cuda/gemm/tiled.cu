@@ -1,7 +1,7 @@
 // c_mn = sum_k a_mk b_kn for any strides: a block computes a 16 x 16 tile of c, in steps over k with tiles of a and b that its threads
 // share. Each number is then read from memory once for 16 uses. This kernel is for the emulator and for GPUs without cuBLASLt.
 //   bytes   per tile and step of 16: 2 x 256 elements read;  FLOPs 2 x 4096
-//   least possible time   f32 on an H200: the FLOPs at 67 TFLOP/s; not reached: every 16 FLOPs read 4 bytes from L2
+//   least possible time   f32 on an H200: the FLOPs at 67 TFLOP/s; not reached: every 16 FLOPs need 4 bytes from L2
 #include "cuda/gemm/backends.h"
 #include "cuda/launch.h"
 

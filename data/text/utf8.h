@@ -34,7 +34,7 @@ size_t complete_utf8_prefix(std::string_view text);
 // UTF-8".
 void check_utf8(const std::string& who, std::string_view text, int64_t offset);
 
-// Replaces each longest valid prefix of a character and each other invalid byte by U+FFFD, as the Unicode standard recommends.
+// Replaces each longest prefix of an incomplete character, and every other invalid byte, with U+FFFD, as the Unicode standard recommends.
 std::string replace_invalid_utf8(std::string_view text);
 // The text with each `part` replaced by `by`, from left to right.
 std::string replaced(std::string_view text, std::string_view part, std::string_view by);

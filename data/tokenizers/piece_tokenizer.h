@@ -112,7 +112,7 @@ class PieceTokenizer : public Tokenizer {
   // the vocabulary, or its id belongs to a different token; an id is far beyond the vocabulary.
   PieceTokenizer(Vocabulary vocabulary, std::vector<AddedToken> added, NormalForm normal_form = {});
 
-  // Appends the ids of a part of a text without added tokens; `starts` is true at the start of the text.
+  // Appends the ids of a part of a text that contains no added tokens; `starts` is true at the start of the text.
   virtual void append_plain(std::string_view part, int64_t offset, bool starts, std::vector<int64_t>& ids) const = 0;
   // True if the text can be cut before byte `position`: the ids of both sides, joined, equal the ids of the full text.
   virtual bool can_cut(std::string_view text, size_t position) const = 0;

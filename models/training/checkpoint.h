@@ -1,6 +1,6 @@
 // The state of training as a file, checkpoints/step-00001234.safetensors: the parameters by name (for bf16 their f32 masters), the
 // optimizer's state as optimizer.NAME, and as metadata the steps, the random state, the best evaluation and the position in the data. A
-// checksum covers the file. A resumed run equals an uninterrupted one bit for bit. Five properties ensure this:
+// checksum covers the file. A resumed run equals an uninterrupted one bit for bit. Five conditions ensure this:
 //   1. the file contains everything that the next step depends on, except config and text    checkpoint.cpp, tensors_of and metadata_of
 //   2. a batch is a function of the seed and the step, or of the saved position in the data  data/feeds/feed.cpp
 //   3. dropout is a function of the seed, the step, the op and the element                   train_step.cpp, random_state_at; core/philox.h

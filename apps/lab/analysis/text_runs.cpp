@@ -1,4 +1,4 @@
-// Opens runs with their texts and computes nats of windows, for all text analyses.
+// Opens runs with their texts and computes the losses of windows in nats, for all text analyses.
 #include <algorithm>
 #include <set>
 

@@ -9,7 +9,7 @@
 namespace ricci::apps {
 namespace {
 
-// Largest sides of maps, of maps with numbers, and of maps with text under the pointer.
+// Maximum side lengths of maps, of maps with numbers, and of maps with text under the pointer.
 constexpr int64_t kMaxCells = 64, kWithNumbers = 8, kWithTitles = 32;
 
 // A map with a cell for each block: the number with the largest magnitude, or NaN if the block contains a NaN.

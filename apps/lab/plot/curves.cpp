@@ -128,7 +128,7 @@ std::string stem_of(const ListedRun& run) {
   return run.name.ends_with(end) ? run.name.substr(0, run.name.size() - end.size()) : run.name;
 }
 
-// Gives runs with different seeds one name. Returns false if two runs have the same seed, and so differ in other keys.
+// Gives runs with different seeds one name. Returns false if two runs have the same seed; such runs differ in other keys.
 bool share_name(const std::vector<ListedRun*>& seeds) {
   std::set<uint64_t> numbers;
   for (const ListedRun* run : seeds) numbers.insert(run->config.seed);

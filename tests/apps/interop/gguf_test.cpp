@@ -195,7 +195,7 @@ TEST_CASE("GGUF: a model without an end of text gets one that no text has") {
       {R"("a":0,"b":1,"c":4)", "null", {2, 2}, ""},                                                   // an id without a token
       {R"("a":0,"b":1,"c":2,"d":3,"e":4,"ÿ":5,"g":6,"h":7,"i":8,"j":9,"k":10)", "null", {5, 5}, ""},  // the token of the byte 0xFF
       {R"("a":0,"b":1,"c":2,"d":3,"e":4,"f":5,"g":6,"h":7,"i":8,"j":9,"k":10)", "null", {},
-          "the model has no end of text, but llama.cpp needs one; train it with eos=document, or add --without-tokenizer"},
+          "the model has no end-of-text token, but llama.cpp needs one; train it with eos=document, or add --without-tokenizer"},
       {R"("a":0,"b":1)", "1", {1, 1}, ""},
       {R"("a":0,"b":1,"c":2,"d":3,"e":4)", "[1, 2, 0, 4, 3]", {1, 1, 2, 0}, "\nGGUF names 3 ends of a text; left out: 'e', 'd'"},
   };
