@@ -39,7 +39,7 @@ constexpr auto choices(GgufNumbers) { return std::array{"f32", "f16", "bf16", "q
 // The bytes of `x` in the file. For q8_0, the length of x is a multiple of 32.
 std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers);
 
-// Writes a run's model as one file for llama.cpp. Returns lines of text that describe the file. After an error, no file is left. Errors: the model is not
+// Writes a run's model as one file for llama.cpp. Returns a text about the file. After an error, no file is left. Errors: the model is not
 // gpt2, llama, qwen2 or qwen3; the tokenizer is not byte-level BPE, or puts <eos> after lines; the file already exists.
 std::string export_gguf(const std::string& run, const std::string& file, GgufNumbers numbers, bool without_tokenizer);
 

@@ -37,7 +37,7 @@ struct LevelDropout {
 
 struct Problem {
   int64_t batches, positions, heads, width;  // b, c, heads, columns of a head
-  int levels, used;                          // R, and the number of levels whose shift is below the number of positions
+  int levels, used;                          // R, and the number of levels with a shift below the number of positions
   LevelDropout dropout{};
 
   HD int64_t d() const { return heads * width; }

@@ -118,7 +118,7 @@ first_held=$(sed -n '/^sample after step 401:$/,$p' out)
 verdict 'the sample answers the first question of the validation text' "$(case $first_held in *'<|im_start|>user'$'\n'*'<|im_end|>'*'<|im_start|>assistant'$'\n'[A-Z]*.) ;; *) echo "$first_held" ;; esac)"
 accept 'a prompt that was given' train runs/talks steps=402 sample.prompt=Where
 is 'is continued as it is' 1 grep -c '^Where' out
-refuse 'a model that knows no template' 1 '--chat: runs/tiny has not learned conversations; .*--template names' generate runs/tiny --chat
+refuse 'a model that knows no template' 1 '--chat: runs/tiny has not learned conversations; .*with --template' generate runs/tiny --chat
 refuse 'a prompt' 2 '--chat' generate runs/talks --chat --prompt a
 refuse 'samples' 2 '--chat' generate runs/talks --chat --samples 2
 

@@ -15,7 +15,7 @@ refuse 'a text for a model without a tokenizer' 1 'runs/bare/tokenizer\.json: is
 accept 'and back' convert export runs/bare back
 is 'without a tokenizer' $'config.json\nmodel.safetensors' ls back
 refuse 'a folder that holds a model' 1 'back: already holds a model \(model\.safetensors\)' convert export runs/bare back
-refuse 'a run that holds one' 1 'runs/bare: holds a trained model' convert import "$models/gpt2" runs/bare
+refuse 'a run that holds one' 1 'runs/bare: contains a trained model' convert import "$models/gpt2" runs/bare
 
 # ---- With one
 cp -r "$models/gpt2" with
@@ -179,7 +179,7 @@ done
 # ---- Conversations, and further training
 printf 'Where is the kite?\nWhat colour is it?\n' | "$build/ricci-generate" runs/file --chat --tokens 5 >out 2>err
 verdict 'an imported run talks' "$([ $? = 0 ] && [ ! -s err ] && [ "$(grep -ac '' out)" -ge 2 ] || echo 'it does not')"
-refuse 'one of unknown markers' 1 '--chat: runs/unknown has not learned conversations; .*--template names' generate runs/unknown --chat
+refuse 'one of unknown markers' 1 '--chat: runs/unknown has not learned conversations; .*with --template' generate runs/unknown --chat
 more=(data=text.txt model.ctx=96 batch=2 steps=1 threads=1 sample.tokens=0)
 accept 'training on texts' train init=runs/file name=further "${more[@]}"
 accept 'one step more' train runs/further steps=2

@@ -203,8 +203,8 @@ cp -r runs/tiny runs/busy
 busy=(tiny.yaml name=busy steps=1000000 checkpoint_every=0)
 start train "${busy[@]}"
 await '! kill -0 "$background" 2>/dev/null || [ "$(grep -c "" runs/busy/metrics.jsonl)" -gt 8 ]'
-refuse 'a run that is being trained' 1 'runs/busy: another ricci train is at work' train "${busy[@]}"
-refuse 'a run that is being trained, by its folder' 1 'runs/busy: another ricci train is at work' train runs/busy
+refuse 'a run that is being trained' 1 'runs/busy: a different ricci train process is using it' train "${busy[@]}"
+refuse 'a run that is being trained, by its folder' 1 'runs/busy: a different ricci train process is using it' train runs/busy
 kill -KILL $background
 wait $background 2>/dev/null
 background=

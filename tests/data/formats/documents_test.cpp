@@ -376,8 +376,7 @@ TEST_CASE("JSONL and TSV, with labels") {
 TEST_CASE("options that do not belong together") {
   const auto error = [](const DocumentOptions& options) { return error_of([&] { check(options); }); };
   CHECK(error({.documents = ""}) == "documents: is empty, expected file, line, blank_line, or the text between two documents");
-  CHECK(
-      error({.format = format_of(kTsv), .documents = "line"}) == "documents: is only for format: text; in tsv each line is a document");
+  CHECK(error({.format = format_of(kTsv), .documents = "line"}) == "documents: is only for format: text; in tsv each line is a document");
   CHECK(error({.text_field = "a"}) == "text_field: only jsonl, tsv and csv have fields");
   CHECK(error({.label_field = "a"}) == "label_field: only jsonl, tsv and csv have fields");
   CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field: requires classes or labels");

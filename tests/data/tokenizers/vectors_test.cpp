@@ -213,8 +213,7 @@ TEST_CASE("chat: the end of an answer is one token that no text gives") {
     const std::string message = "{content}" + end;
     return error_of([&] { ChatEncoder(tokenizer, chat_template({"", message, message, message, end, ""})); });
   };
-  CHECK(error(tokenizer_with("bert-cased.json", {}), "[UNK]") ==
-        "chat: end: '[UNK]' is the unknown token, so messages can contain it");
+  CHECK(error(tokenizer_with("bert-cased.json", {}), "[UNK]") == "chat: end: '[UNK]' is the unknown token, so messages can contain it");
   CHECK(error(tokenizer_with("bert-cased.json", {}), "[SEP]") == "no error");
   CHECK(error(tokenizer_with("gpt2.json", {"<e>", "<e>."}), "<e>") == "no error");
   std::string json = tokenizer_with("gpt2.json", {"<e", "<e>"})->to_json();
