@@ -64,7 +64,7 @@ void Tape::backward(const Tensor& loss, const Tensor& dloss) {
 }
 
 void Tape::backward(const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) {
-  if (used_) fail("backward: already called on this tape; the tensors it kept are freed");
+  if (used_) fail("backward: already called on this tape; the tape has freed its kept tensors");
   if (ys.size() != dys.size()) fail("backward: expected {} gradients, one per output, got {}", {ys.size(), dys.size()});
   const NoTape unrecorded;
   for (size_t i = 0; i < ys.size(); ++i) check_start(ys[i], dys[i]);
@@ -93,7 +93,7 @@ void Tape::check_paths() const {
   for (const auto& node : nodes_)
     for (const int input : node->inputs)
       if (const Parameter* p = input < 0 ? nullptr : slot(input).parameter; p && p->path.empty())
-        fail("backward of {}: parameter {} has no path, so no optimizer updates it; name it in the visit line of its module",
+        fail("backward of {}: parameter {} has no path, so no optimizer updates it; name the parameter in its module's visit line",
             {place(*node), show(p->value.shape())});
 }
 
@@ -108,7 +108,7 @@ void Tape::run_backward(const Node& node) {
   Grads gradients = node.backward(dys);
   if (trace::enabled) bytes += bytes_of(gradients);
   if (gradients.size() != node.inputs.size())
-    fail("backward of {}: returned {} gradients for {} inputs", {place(node), gradients.size(), node.inputs.size()});
+    fail("backward of {}: returned {} gradients, expected {}, one per input", {place(node), gradients.size(), node.inputs.size()});
   dys.clear();
   for (size_t i = 0; i < gradients.size(); ++i) accept(node, i, std::move(gradients[i]));
   trace::end(node.op, "backward", slot(node.outputs[0]).device, bytes);
@@ -220,15 +220,15 @@ bool Tape::depends(const char* op, const std::vector<Arg>& inputs) const {
     const Arg& x = inputs[i];
     found |= has(x);
     if (x.tape_ == 0 || has(x) || x.dtype() == Dtype::i64 || !is_open(x.tape_)) continue;
-    fail("{}: input {} {} is recorded on another tape that still waits for its backward pass, so its gradient would be lost here; "
-         "use detached() to give it up",
+    fail("{}: input {} {} is recorded on another tape that still waits for its backward pass, so the gradient of the input would be lost "
+         "here; use detached() to discard it",
         {place(op, x.site), i, show(x.shape())});
   }
   return found;
 }
 
 void Tape::push(std::unique_ptr<Node> node, const std::vector<Arg>& inputs, std::span<Tensor> outputs) {
-  if (used_) fail("{}: recorded on a tape after its backward pass", {node->op});
+  if (used_) fail("{}: recorded on a tape after the tape's backward pass", {node->op});
   node->site = inputs[0].site;
   node->each_kept([&](const Tensor& t) { node->versions.push_back(t ? t.storage()->version : 0); });
   Dtype sums_of_moved = inputs[0].dtype();

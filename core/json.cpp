@@ -47,7 +47,7 @@ class JsonBuilder final : public Json::json_sax_t {
     std::string known;  // known Python words
     for (const char* word : {"NaN", "Infinity", "None", "True", "False"})
       if (position <= text_.size() && text_.substr(position - 1).starts_with(word)) known = std::string("; JSON has no ") + word;
-    fail("{}: not JSON: fault at byte {} of {}{}", {name_, position, text_.size(), known});
+    fail("{}: invalid JSON at byte {} of {}{}", {name_, position, text_.size(), known});
   }
 
  private:
@@ -91,7 +91,7 @@ class JsonBuilder final : public Json::json_sax_t {
 Json parse_json(std::string_view text, const std::string& name, const JsonLimits& limits) {
   if (static_cast<int64_t>(text.size()) > limits.bytes) fail("{}: has {} bytes, expected at most {}", {name, text.size(), limits.bytes});
   if (const size_t zero = text.find('\0'); zero != text.npos)  // the parser would stop at this character
-    fail("{}: not JSON: fault at byte {} of {}", {name, zero + 1, text.size()});
+    fail("{}: invalid JSON at byte {} of {}", {name, zero + 1, text.size()});
   JsonBuilder builder(name, text, limits);
   if (!Json::sax_parse(text, &builder)) fail("{}: these {} bytes are not JSON", {name, text.size()});
   return builder.take();

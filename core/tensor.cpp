@@ -38,7 +38,7 @@ Tensor::Tensor(Shape shape, Dtype dtype, Device device, CallSite caller) : shape
 
 void Tensor::require_unrecorded(const char* view, const char* op) const {
   if (tape_ == 0) return;
-  fail("{}: {} is recorded on a tape; use {}() to pass its gradient on, or detached() to give it up", {view, show(shape_), op});
+  fail("{}: {} is recorded on a tape; use {}() to pass its gradient on, or detached() to discard it", {view, show(shape_), op});
 }
 
 Tensor Tensor::reshaped(const Shape& shape) const {
@@ -75,7 +75,7 @@ void Tensor::fail_dtype(Dtype asked) const {
 }
 
 void fail_not_floating(const Tensor& t) {
-  if (!t) fail("expected a floating-point tensor, got an empty one");
+  if (!t) fail("expected a floating-point tensor, got an empty tensor");
   fail("expected a floating-point tensor, got {} {}", {name_of(t.dtype()), show(t.shape())});
 }
 

@@ -32,14 +32,14 @@ void check_rope(const ModelKeys& c) {
 
 void visit_fields(ModelConfig& c, const Fields& field) {
   field("family", c.family, "structure of the model").decides();
-  field("preset", c.preset, "sets the defaults of the keys marked (preset), and the initial weights").decides();
+  field("preset", c.preset, "sets the initial weights and the defaults of the keys marked (preset)").decides();
   field("mixer", c.mixer, "how positions exchange information; a list is repeated over the layers").decides();
   field("vocab", c.vocab, "vocabulary size (0: the tokenizer's)").in(1, kLargestSize).follows();
   field("ctx", c.ctx, "longest context, in tokens").in(1, kLargestSize);
   field("d", c.d, "width of the model").in(1, kLargestSize);
   const Fields single = read_by(field, c, [](const FamilyTraits& f) { return f.reads_layers; });
   single("layers", c.layers, "number of blocks").in(1, kMaxLayers);
-  field("causal", c.causal, "a position depends only on earlier ones (family: false for a classifier, if its mixer allows it)").follows();
+  field("causal", c.causal, "no position depends on later positions (family: false for a classifier if its mixer allows it)").follows();
   Mixers::each(
       [&]<class M>() { visit_fields(c.settings<M>(), field.when(c.mixer.contains(kind_of<M>), std::string("mixer: ") + M::kName)); });
   visit_fields(c.block, field);

@@ -40,7 +40,7 @@ Shape integers_of(const Json& list, const std::string& where, const char* key) {
   const auto is_natural = [](const Json& number) { return number.is_number_integer() && number.get<int64_t>() >= 0; };
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_natural))
     fail("{}: {} is {}, expected a list of integers from 0 to 2^63 - 1", {where, key, show(list)});
-  if (list.size() > Shape::kMaxRank) fail("{}: {} has {} numbers, at most {} are supported", {where, key, list.size(), Shape::kMaxRank});
+  if (list.size() > Shape::kMaxRank) fail("{}: {} has {} numbers, expected at most {}", {where, key, list.size(), Shape::kMaxRank});
   Shape integers;
   for (const Json& number : list) integers.push_back(number.get<int64_t>());
   return integers;
@@ -58,7 +58,7 @@ SafetensorsFile::Entry entry_of(const Json& value, const std::string& where, int
   SafetensorsFile::Entry e{std::string(type->name), integers_of(shape, where, "shape"), range[0], range[1]};
   int64_t bytes = type->bytes;
   for (int i = 0; i < e.shape.rank(); ++i)
-    if (__builtin_mul_overflow(bytes, e.shape[i], &bytes)) fail("{}: shape {} overflows", {where, show(shape)});
+    if (__builtin_mul_overflow(bytes, e.shape[i], &bytes)) fail("{}: shape {} overflows 64 bits", {where, show(shape)});
   if (bytes != e.end - e.begin)
     fail("{}: {} of shape {} needs {} bytes, but data_offsets gives {}", {where, e.type, show(shape), bytes, e.end - e.begin});
   return e;
@@ -141,14 +141,14 @@ std::optional<SafetensorsFile> SafetensorsFile::find(const std::string& path) {
 SafetensorsFile::SafetensorsFile(File file) : file_(std::move(file)) {
   const int64_t size = file_.size(), rest = size - 8;
   uint64_t length = 0;
-  if (rest < 0) fail("{}: not a safetensors file: it has {} bytes, fewer than 8", {path(), size});
+  if (rest < 0) fail("{}: is not a safetensors file (it has {} bytes, expected at least 8)", {path(), size});
   read(0, &length, sizeof length);
-  if (std::memcmp(&length, "GGUF", 4) == 0) fail("{}: a GGUF file, expected a safetensors file", {path()});
+  if (std::memcmp(&length, "GGUF", 4) == 0) fail("{}: is a GGUF file, expected a safetensors file", {path()});
   if (length > kLargestHeader)
-    fail("{}: not a safetensors file: its header has {} bytes, expected at most {}", {path(), length, kLargestHeader});
+    fail("{}: is not a safetensors file (its header has {} bytes, expected at most {})", {path(), length, kLargestHeader});
   data_start_ = 8 + static_cast<int64_t>(length);
   const int64_t data_bytes = size - data_start_;
-  if (data_bytes < 0) fail("{}: cut short: the header has {} bytes, but the file contains only {} of them", {path(), length, rest});
+  if (data_bytes < 0) fail("{}: is cut short; the header has {} bytes, but the file contains only {} of them", {path(), length, rest});
 
   const Json root = parse_json(read_header(), path() + ": the header", {.bytes = kLargestHeader, .depth = 3});
   if (!root.is_object()) fail("{}: the header is not a JSON object", {path()});
@@ -164,7 +164,7 @@ SafetensorsFile::SafetensorsFile(File file) : file_(std::move(file)) {
   int64_t covered = 0;
   for (const std::string& name : names_) {
     const Entry& e = entry(name);
-    if (e.begin < covered) fail("{}: tensor {}: its data overlaps the data of another tensor", {path(), show(name)});
+    if (e.begin < covered) fail("{}: the data of tensor {} overlaps the data of another tensor", {path(), show(name)});
     if (e.begin > covered) fail("{}: bytes {} to {} of the data belong to no tensor", {path(), covered, e.begin});
     covered = e.end;
   }

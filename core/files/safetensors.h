@@ -47,7 +47,7 @@ class SafetensorsFile {
 
   // Reads the file and compares it with the checksum of save_safetensors. Errors: the file has no checksum or is damaged.
   void verify() const {
-    if (!verify_if_checked()) fail("{}: it has no checksum", {path()});
+    if (!verify_if_checked()) fail("{}: has no checksum", {path()});
   }
   // Like verify, but returns false if the file has no checksum of 16 digits. Other programs write no checksum or one of a different kind.
   bool verify_if_checked() const;

@@ -200,7 +200,7 @@ void dry_run_state::release(void* addresses, int64_t bytes, int64_t counted) {
 
 DryRun::DryRun(Device device) {
   if (is_dry_run()) fail("dry run: already active");
-  if (device == Device::cuda) fail("dry run: expected cpu or cuda_emulated (its kernels need the same memory as on cuda), got cuda");
+  if (device == Device::cuda) fail("dry run: expected cpu or cuda_emulated (needs the same memory as cuda), got cuda");
   dry_device = device;
   arena = {};
   dry_run_state::alive = true;

@@ -170,7 +170,7 @@ void Graph::record(const std::function<void()>& work) {
   GraphMemory& memory = graph_memory(device_);
   device_memory(device_).trim();  // the pool holds these bytes in parts too small for one block
   Block* const block = memory.add(plan_.extent());
-  if (!block) fail("graph: out of memory on {}: asked for {}", {name_of(device_), show_bytes(plan_.extent())});
+  if (!block) fail("graph: out of memory on {} (asked for {})", {name_of(device_), show_bytes(plan_.extent())});
   block_ = std::shared_ptr<void>(block, [&memory](void* b) { memory.give_up(static_cast<Block*>(b)); });
   Session recording{device_, block};
   std::exception_ptr error;

@@ -13,8 +13,8 @@
 //
 // So a kernel computes the same result in every run, and the scheduler knows why each thread waits. If no thread is ready and none ever
 // will be, a GPU hangs silently. Here, the launch ends with a one-line error:
-//   scale: block 0: deadlock, no thread of the block can continue: threads 0-15 at __shfl_xor_sync scale.cu:7 with mask 0xffffffff; threads
-//   16-63 at __syncthreads scale.cu:9 (launched at scale.cu:20)
+//   scale: block 0: deadlock (no thread of the block can continue): threads 0-15 at __shfl_xor_sync scale.cu:7 with mask 0xffffffff;
+//   threads 16-63 at __syncthreads scale.cu:9 (launched at scale.cu:20)
 #include "cuda/emulator/block.h"
 
 #include <bit>
@@ -48,7 +48,7 @@ void Block::schedule() {
     polls = seen == steps_ ? polls + 1 : 0;  // successive rounds with only polling
     seen = steps_;
     if (polls > limit) fail("threads wait in a loop for a change that no other thread makes: " + state());
-    if (!wake_pollers()) fail("deadlock, no thread of the block can continue: " + state());
+    if (!wake_pollers()) fail("deadlock (no thread of the block can continue): " + state());
   }
 }
 
@@ -159,7 +159,7 @@ void Block::barrier(Loc loc) {
 }
 
 void Block::release_barrier() {
-  if (barriers_differ_) fail("divergent __syncthreads, the threads of the block wait at different barriers: " + state());
+  if (barriers_differ_) fail("divergent __syncthreads (the threads of the block wait at different barriers): " + state());
   arrived_ = 0;
   ++steps_;
   proxy_.barrier(live_);

@@ -242,15 +242,15 @@ Options& options() { return environment().options; }
 
 void check_options() {
   if (!environment().fault.empty()) throw ricci::Error(environment().fault);
-  if (options().ends && options().isolate) ricci::fail("emulator: the options ends and isolate cannot be combined");
-  if (options().ends && (RICCI_ASAN || RICCI_TSAN)) ricci::fail("emulator: the option ends is not supported in a build with a sanitizer");
+  if (options().ends && options().isolate) ricci::fail("emulator: the options 'ends' and 'isolate' cannot be combined");
+  if (options().ends && (RICCI_ASAN || RICCI_TSAN)) ricci::fail("emulator: the option 'ends' is not supported in a build with a sanitizer");
 }
 
 void check_launch(const Launch& l) {
   check_options();
   const uint64_t threads = uint64_t{l.block.x} * l.block.y * l.block.z;
   const auto fail = [&](const char* what, dim3 got, const char* expected) {
-    ricci::fail("{}: {} {} x {} x {}, expected {} (launched at {})", {l.name, what, got.x, got.y, got.z, expected, describe(l.loc)});
+    ricci::fail("{}: {} is {} x {} x {}, expected {} (launched at {})", {l.name, what, got.x, got.y, got.z, expected, describe(l.loc)});
   };
   // The extents are checked first: the product of three large extents could overflow.
   if (l.block.x > kMaxThreads || l.block.y > kMaxThreads || l.block.z > 64 || threads == 0 || threads > kMaxThreads)
@@ -258,7 +258,7 @@ void check_launch(const Launch& l) {
   if (l.grid.x == 0 || l.grid.y == 0 || l.grid.z == 0 || l.grid.x > 0x7fffffffu || l.grid.y > 65535 || l.grid.z > 65535)
     fail("grid size", l.grid, "1 to 2147483647 x 65535 x 65535 blocks");
   if (l.dynamic_shared_bytes > SharedMemory::kMaxBytes)
-    ricci::fail("{}: {} bytes of dynamic shared memory, expected at most {} (launched at {})",
+    ricci::fail("{}: asks for {} bytes of dynamic shared memory, expected at most {} (launched at {})",
         {l.name, l.dynamic_shared_bytes, SharedMemory::kMaxBytes, describe(l.loc)});
   if (current_block)
     ricci::fail("{}: launched from inside kernel {} (launched at {})", {l.name, current_block->launch().name, describe(l.loc)});

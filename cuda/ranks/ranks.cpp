@@ -71,8 +71,8 @@ void check_gpus(Ranks& ranks) {
     ++here;
   }
   if (const size_t count = gpus.size(); count < here)
-    fail(
-        "device cuda: {} has {} GPU{} for {} ranks; use mpirun --map-by ppr:{}:node", {machine, count, count == 1 ? "" : "s", here, count});
+    fail("device cuda: {} has {} GPU{}, but {} ranks; use mpirun --map-by ppr:{}:node",
+        {machine, count, count == 1 ? "" : "s", here, count});
 }
 
 // ---- Messages

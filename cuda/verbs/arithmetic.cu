@@ -110,7 +110,7 @@ HOST void check_addends(const Tensor& y, const Tensor& x) {
   if (!y || !x) fail("add_to: {} is empty", {y ? "x" : "y"});
   const bool widens = y.dtype() == Dtype::f32 && x.dtype() == Dtype::bf16;
   if (y.shape() == x.shape() && (widens || y.dtype() == x.dtype()) && y.device() == x.device()) return;
-  fail("add_to: y is {} {} on {}, x is {} {} on {}, expected the same",
+  fail("add_to: y is {} {} on {} and x is {} {} on {}, expected the same",
       {name_of(y.dtype()), show(y.shape()), name_of(y.device()), name_of(x.dtype()), show(x.shape()), name_of(x.device())});
 }
 
@@ -134,7 +134,7 @@ HOST void fill(const Tensor& y, double value, const char* file, int line) {
 HOST void fill(const Tensor& y_i, std::initializer_list<double> values, const char* file, int line) {
   const int64_t n = static_cast<int64_t>(values.size());
   if (n != y_i.size() || n > arithmetic::FillFew<float>::kMax)
-    fail("fill: got {} values for {}, expected one for each element, at most 8", {n, show(y_i.shape())});
+    fail("fill: got {} values for {}, expected one for each element and at most 8", {n, show(y_i.shape())});
   y_i.written(file, line);
   with_dtype(y_i, [&]<class T>(T) {
     FillFew<T> f{y_i.data<T>(), {}};

@@ -124,7 +124,7 @@ struct BottomUp {
     const int64_t coarse_scales = std::ssize(keys.scales.scales) - 1, heads = keys.settings<Sdp>().heads;
     if (keys.d % heads)
       fail("model.heads: {} does not divide d = {}, but the aggregation layer has heads of d / heads columns", {heads, keys.d});
-    if (coarse_scales < 1) fail("model.scales: contains only scale 1, expected also a coarser scale for the aggregation layer");
+    if (coarse_scales < 1) fail("model.scales: contains only scale 1, but the aggregation layer needs a coarser scale");
     if (coarse_scales > heads) fail("model.scales: has {} coarse scales, expected at most heads = {}", {coarse_scales, heads});
   }
   static void warn(const ModelKeys& c, const Config&, std::vector<std::string>& lines) { warn_of_stacks(c, lines); }

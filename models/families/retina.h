@@ -147,7 +147,7 @@ struct Retina {
       if (w.lo < 0 || w.hi <= w.lo) fail("model.windows: {}:{}, expected 0 <= start < end", {w.lo, w.hi});
       if (w.hi > kLargestSize) fail("model.windows: {}, expected {} or less", {w.hi, kLargestSize});
       if (i > 0 && (w.lo < windows[i - 1].lo || w.hi < windows[i - 1].hi))
-        fail("model.windows: {}:{} of a finer scale precedes {}:{}, expected near windows before far ones",
+        fail("model.windows: {}:{} of a finer scale precedes {}:{}, expected windows from near to far",
             {windows[i - 1].lo, windows[i - 1].hi, w.lo, w.hi});
     }
   }

@@ -165,10 +165,10 @@ constexpr auto choices(LossFrom) { return std::array{"0", "first_full"}; }
 
 inline void visit_fields(TopDownConfig& c, const Fields& field) {
   field("shift", c.shift, "when a finer scale uses a coarse cell: as soon as it is complete (tight), or one finer cell later (block)");
-  field("loss_from", c.loss_from, "the first scored position (first_full: the first one that uses every scale)");
+  field("loss_from", c.loss_from, "the first scored position (first_full: the first position that uses every scale)");
   field("bag_weights", c.bag_weights,
-      "weight of each coarse scale's bag-of-words loss in the training loss: how well its cells predict the tokens of the next cell, as a "
-      "mean over the cells of a micro-batch. One number for all scales, or one for each (null: 0)")
+      "weight of each coarse scale's bag-of-words loss in the training loss. The bag-of-words loss measures how well a cell predicts the "
+      "tokens of the next cell, as a mean over the cells of a micro-batch. One number for all scales, or one for each (null: 0)")
       .at_least(0);
 }
 

@@ -91,7 +91,7 @@ double nats_of(const float* logits, int64_t vocab, int64_t target) {
 void Predictions::add(const Tensor& logits_bcv, const Tensor& targets_bc) {
   const Shape &logits = logits_bcv.shape(), &targets = targets_bc.shape();
   if (logits.rank() != 3 || !(targets == Shape{logits[0], logits[1]}))
-    fail("predictions: logits are {} and targets {}, expected [batch context vocabulary] and [batch context]",
+    fail("predictions: logits are {} and targets are {}, expected [batch context vocabulary] and [batch context]",
         {show(logits), show(targets)});
   std::vector<bool> right(static_cast<size_t>(targets[0]), true);  // true if all targets of the sequence are predicted correctly
   each_prediction(logits_bcv, targets_bc, [&](int64_t row, int64_t target, int64_t prediction) {
@@ -125,7 +125,7 @@ void Confusion::add(int64_t target, int64_t predicted) {
 void Confusion::add(const Tensor& logits_bk, const Tensor& targets_b) {
   const Shape &logits = logits_bk.shape(), &targets = targets_b.shape();
   if (logits.rank() != 2 || logits[1] != classes_ || !(targets == Shape{logits[0]}))
-    fail("confusion: logits are {} and targets {}, expected [batch {}] and [batch]", {show(logits), show(targets), classes_});
+    fail("confusion: logits are {} and targets are {}, expected [batch {}] and [batch]", {show(logits), show(targets), classes_});
   each_prediction(logits_bk, targets_b, [&](int64_t, int64_t target, int64_t prediction) { add(target, prediction); });
 }
 

@@ -99,7 +99,7 @@ inline void visit_fields(DispatcherConfig& c, const Fields& field) {
   field("heads", c.heads, "number of parts of the width with separate coefficients (a divisor of d)").in(1, kLargestSize);
   field("share_heads", c.share_heads, "all heads share one set of weights, applied to each part of the width");
   field("coef_act", c.coef_act, "activation of the coefficients");
-  field("levels", c.levels, "number of levels: a position depends on 2^levels positions (null: enough for ctx)").in(1, 30);
+  field("levels", c.levels, "number of levels; a position depends on 2^levels positions (null: enough for ctx)").in(1, 30);
   field("drop_level0", c.drop_level0, "dropout can skip level 0, the shift by one position");
   field("mixer_bias", c.mixer_bias, "the three maps of the mixer have biases");
 }

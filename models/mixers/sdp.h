@@ -80,7 +80,7 @@ inline void check(const SdpConfig& c, const MixerShape& shape) {
   if (c.heads % c.key_heads()) fail("model.kv_heads: {} does not divide heads = {}", {c.key_heads(), c.heads});
   if (c.heads * c.width(shape.d) > kLargestSize) fail("model.head_width: {} columns in {} heads are too many", {c.width(shape.d), c.heads});
   if (const int64_t r = shape.rope.columns(c.width(shape.d)); shape.rope.table && (r < 2 || r % 2))
-    fail("model.rope_fraction: {} of a head's {} columns is {} columns, expected an even number, 2 or more",
+    fail("model.rope_fraction: {} of a head's {} columns is {} columns, expected an even number above 0",
         {shape.rope.fraction, c.width(shape.d), r});
 }
 

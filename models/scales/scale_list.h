@@ -18,7 +18,7 @@ struct ScalesConfig {
 };
 
 inline void visit_fields(ScalesConfig& c, const Fields& field) {
-  field("scales", c.scales, "tokens per cell, from fine to coarse; the first is 1, each divides the next").in(1, Visibility::kMaxTokens);
+  field("scales", c.scales, "tokens per cell, fine to coarse; the first is 1, and each divides the next").in(1, Visibility::kMaxTokens);
 }
 
 inline void check(const ScalesConfig& c) {
@@ -40,7 +40,7 @@ struct StackLayersConfig {
 };
 
 inline void visit_fields(StackLayersConfig& c, const Fields& field) {
-  field("layers", c.layers, "number of blocks of each scale, in the order of scales (one number: for all scales)").in(1, kMaxLayers);
+  field("layers", c.layers, "number of blocks of each scale, in the order of the scales (one number: for all scales)").in(1, kMaxLayers);
 }
 
 inline void check(const StackLayersConfig& c, const ScalesConfig& scales) {

@@ -55,7 +55,7 @@ struct Schedule {
 constexpr auto choices(Schedule::Kind) { return std::array{"cosine", "linear", "constant", "inverse_sqrt", "wsd"}; }
 
 inline void visit_fields(Schedule& c, const Fields& field) {
-  field("schedule", c.kind, "how the rate falls from lr to min_lr after the warm-up (constant: not; wsd: only at the end)").decides();
+  field("schedule", c.kind, "how the rate falls from lr to min_lr after the warm-up (constant: never; wsd: only at the end)").decides();
   field("lr", c.lr, "highest learning rate").positive();
   const Fields falling = field.when(c.kind != Schedule::Kind::constant, "schedule: cosine, linear, inverse_sqrt, wsd");
   falling("min_lr", c.min_lr, "learning rate at the end of the schedule").at_least(0);

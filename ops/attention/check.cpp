@@ -24,8 +24,8 @@ Visibility Visibility::not_causal(int64_t window) { return {1, -kEndless, end_of
 
 Visibility Visibility::cells(int64_t cell, int64_t lo, int64_t hi, CellRule rule) {
   if (cell < 1 || cell > kMaxTokens) fail("attention: the cell size is {}, expected 1 .. {}", {cell, kMaxTokens});
-  if (lo < 0) fail("attention: the window of cells starts at {}, expected 0 or more tokens back", {lo});
-  if (hi <= lo) fail("attention: the window of cells is {} to {}, expected its end after its start", {lo, hi});
+  if (lo < 0) fail("attention: the window of cells starts {} tokens back, expected 0 or more", {lo});
+  if (hi <= lo) fail("attention: the window of cells is {} to {}, expected an end after the start", {lo, hi});
   const int64_t least = min(lo, kEndless) + cell - 1, most = min(hi, kEndless);
   return {cell, least, rule == CellRule::inside ? most : most + cell - 1};
 }
@@ -54,9 +54,9 @@ void find_tensors(const char* op, const ColumnSlice* (&slices)[3], Checked& chec
       fail("{}: {}{} does not have {} columns from column {} on", {op, kNames[i], show(slice.tensor.shape()), width, slice.offset});
     layout.width[i] = width;
     if (const int64_t wanted = layout.width[0] / (i == 0 ? 1 : layout.group); width != wanted && layout.group == 1)
-      fail("{}: q has {} columns, {} has {}, expected the same", {op, wanted, kNames[i], width});
+      fail("{}: q has {} columns and {} has {}, expected the same number", {op, wanted, kNames[i], width});
     else if (width != wanted)
-      fail("{}: q has {} columns, {} has {}, expected {} ({} query heads share a head of keys and values)",
+      fail("{}: q has {} columns and {} has {}, expected {} ({} query heads share a head of keys and values)",
           {op, layout.width[0], kNames[i], width, wanted, layout.group});
     layout.offset[i] = slice.offset;
     size_t n = 0;

@@ -49,7 +49,7 @@ HOST Shape broadcast_shape(const char* op, const Shape& a, const Shape& b) {
     const int i = d - rank + a.rank(), j = d - rank + b.rank();
     const int64_t in_a = i < 0 ? 1 : a[i], in_b = j < 0 ? 1 : b[j];
     if (in_a != in_b && in_a != 1 && in_b != 1)
-      fail("{}: {} and {} do not broadcast: the extents {} and {} differ, expected equal extents or 1", {op, show(a), show(b), in_a, in_b});
+      fail("{}: {} and {} do not broadcast (the extents {} and {} are neither equal nor 1)", {op, show(a), show(b), in_a, in_b});
     shape.push_back(in_a == 1 ? in_b : in_a);
   }
   return shape;

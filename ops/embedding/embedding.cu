@@ -96,7 +96,7 @@ HOST void check_positions(const Tensor& ids_bc, const Tensor& positions_Cd, int6
   if (!positions_Cd) return;
   const int64_t count = ids_bc.shape()[1], has = positions_Cd.shape()[0];
   if (first < 0 || first > has - count)
-    fail("embedding: {} positions from {} on do not fit into positions_Cd{}: it has {}", {count, first, show(positions_Cd.shape()), has});
+    fail("embedding: {} positions from {} on do not fit in positions_Cd{} ({} positions)", {count, first, show(positions_Cd.shape()), has});
 }
 
 HOST Tensor forward(const Tensor& ids_bc, const Tensor& table_vd, const Tensor& positions_Cd, double scale, int64_t first) {

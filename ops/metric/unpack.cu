@@ -58,7 +58,7 @@ HOST Extents check(const char* op, const Tensor& p_bcd, const Tensor& m_nl) {
   n.bind(op, "p_bcd, m_nl", {p_bcd, m_nl});
   const int64_t width = checked_width(op, m_nl);
   if (n['n'] * width != n['d'])
-    fail("{}: m_nl{} is a metric of {} heads of width {}, expected heads that fill all columns of p_bcd{}: {}",
+    fail("{}: m_nl{} is a metric of {} heads of width {}, expected heads that fill all columns of p_bcd{} ({})",
         {op, show(m_nl.shape()), n['n'], width, show(p_bcd.shape()), n['d']});
   return {n['b'], n['c'], n['n'], width};
 }

@@ -94,7 +94,7 @@ HOST Tensor clip_factor(const Tensor& norm, double clip, const Tensor& loss) {
   DIMS(norm, loss);
   for (const Tensor* t : {&norm, &loss})
     if (t->size() != 1 || t->dtype() != Dtype::f64)
-      fail("clip_factor: norm or loss is {} {}, expected an f64 scalar", {name_of(t->dtype()), show(t->shape())});
+      fail("clip_factor: the norm or the loss is {} {}, expected an f64 scalar", {name_of(t->dtype()), show(t->shape())});
   Tensor factor = like(norm);
   for_each_element("clip_factor", norm.device(), 1, ClipFactor{norm.data<double>(), loss.data<double>(), clip, factor.data<double>()});
   return factor;

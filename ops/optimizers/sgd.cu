@@ -39,7 +39,7 @@ using namespace sgd_kernels;
 
 HOST void update_parameters(
     const std::vector<OptimizerTensor>& tensors, const Sgd& options, const StepNumbers& now, const char* file, int line) {
-  if (options.nesterov && options.momentum == 0) fail("sgd: nesterov is on, expected a momentum above 0");
+  if (options.nesterov && options.momentum == 0) fail("sgd: momentum is 0, expected more than 0 with nesterov");
   check_tensors("sgd", tensors, now, options.moments());
   (options.momentum != 0 ? update_tensors<WithMomentum, Sgd> : update_tensors<Plain, Sgd>)("sgd", tensors, options, now);
   end_update("optimizer", tensors, file, line);

@@ -110,7 +110,7 @@ HOST Tensor window_mean_difference(const Arg& x_bcd, const MeanWindow& window, c
   const Dims n = DIMS(x_bcd, optional(i64(lengths_b)));
   if (window.window < 1) fail("window_mean_difference: the window is {}, expected 1 or more", {window.window});
   if (!window.causal && window.window % 2 == 0)
-    fail("window_mean_difference: the window is {}, expected an odd number unless it is causal", {window.window});
+    fail("window_mean_difference: the window is {} and not causal, expected an odd number", {window.window});
   check_lengths("window_mean_difference", lengths_b, n['c']);
   const Tensor y_bcd = like(x_bcd);
   for_rows_of<Forward>("window_mean_difference", n['b'] * n['c'], n['d'], x_bcd, y_bcd, make_extent(window, lengths_b, n['c']));

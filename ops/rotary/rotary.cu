@@ -135,24 +135,24 @@ template <class T> struct BackwardGain {
 
 HOST void check_heads(const Shape& x, const RotaryHeads& heads, const Tensor& q_gain_k, const Tensor& k_gain_k) {
   if (heads.queries < 1 || heads.keys < 1 || heads.width < 1)
-    fail("rotary: {} query heads and {} key heads of {} columns, expected 1 or more of each", {heads.queries, heads.keys, heads.width});
+    fail("rotary: got {} query heads and {} key heads of {} columns, expected 1 or more of each", {heads.queries, heads.keys, heads.width});
   if (heads.queries > x[2] / heads.width - heads.keys)
     fail("rotary: x_bcd{} does not have {} + {} heads of {} columns", {show(x), heads.queries, heads.keys, heads.width});
   if (x[0] * x[1] >> 32) fail("rotary: x_bcd{} has {} positions, expected fewer than 2^32", {show(x), x[0] * x[1]});
   if (bool(q_gain_k) != bool(k_gain_k)) fail("rotary: {} is empty, expected both gains or neither", {q_gain_k ? "k_gain_k" : "q_gain_k"});
   if (q_gain_k && q_gain_k.size() != heads.width)
-    fail("rotary: the heads have {} columns and the gains {}, expected the same", {heads.width, q_gain_k.size()});
+    fail("rotary: the heads have {} columns and the gains {}, expected the same number", {heads.width, q_gain_k.size()});
 }
 
 HOST void check_table(const Tensor& x, const Tensor& table_Cr, int64_t width, int64_t first, bool normalises) {
-  if (!table_Cr && !normalises) fail("rotary: there are neither gains nor a table, expected at least one");
+  if (!table_Cr && !normalises) fail("rotary: expected gains, a table or both, got neither");
   if (!table_Cr) return;
   const int64_t positions = table_Cr.shape()[0], turned = table_Cr.shape()[1], count = x.shape()[1];
   if (table_Cr.dtype() != sums_of(x.dtype()))
     fail("rotary: table_Cr is {}, expected {} for x_bcd in {}",
         {name_of(table_Cr.dtype()), name_of(sums_of(x.dtype())), name_of(x.dtype())});
   if (turned % 2 || turned > width)
-    fail("rotary: table_Cr{} rotates {} columns, expected an even number, at most the {} of a head",
+    fail("rotary: table_Cr{} rotates {} columns, expected an even number and at most the {} of a head",
         {show(table_Cr.shape()), turned, width});
   if (first < 0 || first > positions - count) fail("rotary: table_Cr has {} positions, expected {} from {} on", {positions, count, first});
   if (const Tape* const tape = Tape::recording(); tape && tape->has(table_Cr)) fail("rotary: table_Cr is recorded, expected a constant");
@@ -209,7 +209,7 @@ HOST Tensor rotary_table(int64_t positions, int64_t r, const RotaryFrequencies& 
   if (!(f.theta > 0 && std::isfinite(f.theta))) fail("rotary_table: theta is {}, expected a number above 0", {f.theta});
   if (!(f.factor > 0 && std::isfinite(f.factor))) fail("rotary_table: the factor is {}, expected a number above 0", {f.factor});
   if (!(0 < f.low && f.low < f.high && f.trained_ctx > 0))
-    fail("rotary_table: low is {}, high is {}, trained_ctx is {}, expected 0 < low < high and trained_ctx above 0",
+    fail("rotary_table: low is {}, high is {} and trained_ctx is {}, expected 0 < low < high and trained_ctx above 0",
         {f.low, f.high, f.trained_ctx});
   const Tensor table_Cr({positions, r}, Dtype::f64);
   for (int64_t i = 0; i < r / 2; ++i) {

@@ -107,7 +107,7 @@ HOST Tensor bag_cross_entropy(const Arg& logits_bmv, const Arg& ids_bc, int64_t 
   const Dims n = DIMS(logits_bmv, i64(ids_bc), optional(i64(lengths_b)));
   if (size < 1) fail("bag_cross_entropy: the cell size is {}, expected 1 or more", {size});
   if (n['m'] != n['c'] / size)
-    fail("bag_cross_entropy: logits_bmv{} has {} cells, expected the same as ids_bc{}: {} of {} tokens",
+    fail("bag_cross_entropy: logits_bmv{} has {} cells, expected the same number as ids_bc{} ({} cells of {} tokens)",
         {show(logits_bmv.shape()), n['m'], show(ids_bc.shape()), n['c'] / size, size});
   check_ids(ids_bc, n['v']);
   check_lengths("bag_cross_entropy", lengths_b, n['c']);

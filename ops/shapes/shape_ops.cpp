@@ -94,7 +94,7 @@ Shape joined_shape(const std::vector<Arg>& parts, int index) {
       rest.set(index, shape[index]);
     }
     if (!(rest == shape) || part.dtype() != parts[0].dtype() || part.device() != parts[0].device())
-      fail("concatenate: part {} is {} {} on {}, expected to match part 0, {} {} on {}, except along index {}",
+      fail("concatenate: part {} is {} {} on {}, expected to match part 0 ({} {} on {}) except along index {}",
           {i, name_of(part.dtype()), show(part.shape()), name_of(part.device()), name_of(parts[0].dtype()), show(shape),
               name_of(parts[0].device()), index});
   }

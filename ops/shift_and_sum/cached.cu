@@ -48,7 +48,7 @@ using namespace shift_and_sum_kernels;
 HOST Tensor shift_and_sum_cached(
     const Arg& v_bcd, const Arg& coef_bcx, Tensor& rings_bsd, int64_t past, const ShiftAndSumOptions& options) {
   const char* op = "shift_and_sum_cached";
-  if (options.dropout != 0) fail("{}: dropout is {}, expected none", {op, options.dropout});
+  if (options.dropout != 0) fail("{}: dropout is {}, expected 0", {op, options.dropout});
   Problem problem = check(op, v_bcd, coef_bcx, options);
   Dims n;
   n.bind(op, "v_bcd, rings_bsd", {v_bcd, rings_bsd});

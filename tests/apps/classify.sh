@@ -102,8 +102,8 @@ shows 'is one line' "^ricci predict: stdin:2: char tokenizer: 'ä' \(U\+00E4\) a
 is 'and costs only its document a class' $'film\ndäd -\nfilm' awk '{ print $NF ($1 == "-" ? " -" : "") }' out
 printf '{"text": "good"}\n{"text": "d\xc3\xa4d", "id": 2}\n{"text": \n{"text": "awful"}\n' | "$build/ricci-predict" characters --jsonl >out 2>err
 is 'in lines of JSON, too' 1 echo "${PIPESTATUS[1]}"
-is 'with the error of each line' $'4\n"id":2,"class":null,"label":null,"probabilities":{},"error":"stdin:2: char\n"error":"stdin:3: not JSON' \
-  eval "grep -c '' out; grep -oE '(\"id\":2.*)?\"error\":\"stdin:[23]: (char|not JSON)' out"
+is 'with the error of each line' $'4\n"id":2,"class":null,"label":null,"probabilities":{},"error":"stdin:2: char\n"error":"stdin:3: invalid JSON' \
+  eval "grep -c '' out; grep -oE '(\"id\":2.*)?\"error\":\"stdin:[23]: (char|invalid JSON)' out"
 shows 'in one line' '^ricci predict: stdin:2: char tokenizer: ' err
 printf '{"id": 1, "text": "good", "label": "bad", "error": "none", "class": null}\n\n{"id": 2, "body": "good"}\n{"id": 3, "text": 5}\n' | "$build/ricci-predict" characters --jsonl >out 2>err
 is 'members with the name of a result are kept, a blank line is answered, and so is an object without a text' \
@@ -125,7 +125,7 @@ shows 'under its headings' '^documents of class +as negative +as positive +preci
 accept 'a run that writes' train tiny.yaml name=tiny
 refuse 'is none' 1 'runs/tiny: is a language model, not a classifier; ricci generate continues a text' predict tiny a
 "$build/ricci-predict" words --jsonl <lines.txt >out 2>err
-shows 'a line that is not JSON is named' '^ricci predict: stdin:1: not JSON: fault at byte 1 of ' err
+shows 'a line that is not JSON is named' '^ricci predict: stdin:1: invalid JSON at byte 1 of ' err
 
 # ---- Errors, in one line
 bad=(train "${small[@]}" name=bad)

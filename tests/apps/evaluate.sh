@@ -22,13 +22,13 @@ shows 'and the numbers of the line' "^$(printf '%.4f' "$nats") nats per token" l
 awk '{ printf "{\"text\": \"%s\"}\n", $0 }' score.txt >score.NDJSON
 prints 'lines of JSON' '^score\.NDJSON: 44 tokens, context 16, stride 16$' eval runs/characters --data score.NDJSON
 mkdir -p mixed/below && cp score.txt mixed/a.txt && cp score.NDJSON mixed/below/b.ndjson
-refuse 'a mixed folder' 1 'a\.txt:1: not JSON: fault at byte [0-9]+ of [0-9]+ \(format jsonl because of b\.ndjson\)' eval runs/characters --data mixed
+refuse 'a mixed folder' 1 'a\.txt:1: invalid JSON at byte [0-9]+ of [0-9]+ \(format jsonl because of b\.ndjson\)' eval runs/characters --data mixed
 accept 'a run of lines of JSON' train tiny.yaml name=objects data=score.NDJSON steps=2 model.ctx=4
 printf 'id,text\n1,"the dog\njumps"\n' >score.csv
 prints 'reads a table by its name' '^score\.csv: ' eval runs/objects --data score.csv
-refuse 'and another name as it was trained' 1 'score\.txt:1: not JSON' eval runs/objects --data score.txt
+refuse 'and another name as it was trained' 1 'score\.txt:1: invalid JSON' eval runs/objects --data score.txt
 accept 'a text by name: its validation is one, too' train tiny.yaml name=mixed data=score.NDJSON validation=score.NDJSON steps=1 model.ctx=4
-refuse 'a text with a validation of JSON' 1 'score\.txt:1: not JSON: .* \(format jsonl because of score\.NDJSON\)' train tiny.yaml name=other data=score.txt validation=score.NDJSON
+refuse 'a text with a validation of JSON' 1 'score\.txt:1: invalid JSON .* \(format jsonl because of score\.NDJSON\)' train tiny.yaml name=other data=score.txt validation=score.NDJSON
 printf '{"text": "the dog"}\n%.0s' {1..9} >plain
 run train tiny.yaml name=json data=plain steps=1 model.ctx=4
 is 'a text that begins with JSON gets a line that names the format' 'warning: plain: is read as a text, but begins with a JSON object; format jsonl reads an object per line' cat err
@@ -159,7 +159,7 @@ accept 'and their texts' eval runs/bytes --choices texts.jsonl --json
 verdict 'are the same questions' "$(diff fields.out <(grep -v '"text"' out))"
 # wrong NAME PATTERN LINE
 wrong() { printf '%s\n' '{"context": "a", "choices": ["b", "c"], "answer": 0}' "$3" >wrong.jsonl && refuse "$1" 1 "wrong\.jsonl:2: $2" eval runs/bytes --choices wrong.jsonl; }
-wrong 'no JSON' 'not JSON' 'text'
+wrong 'no JSON' 'invalid JSON' 'text'
 wrong 'no object' 'expected context, choices and answer, or the fields of HellaSwag, ARC or PIQA$' '["a", "b"]'
 wrong 'another task' 'expected context, choices and answer' '{"query": "a", "choices": ["b", "c"], "gold": 1}'
 wrong 'a missing field' 'answer: is missing$' '{"context": "a", "choices": ["b", "c"]}'

@@ -123,7 +123,7 @@ holds 'and is another text' eval '! cmp -s trained.out out'
 cp -r runs/tiny runs/broken
 broken=runs/broken/model.safetensors
 head -c 100 "$trained" >$broken
-refuse 'model cut off in its header' 1 "$broken: cut short: the header has [0-9]+ bytes" eval runs/broken
+refuse 'model cut off in its header' 1 "$broken: is cut short; the header has [0-9]+ bytes" eval runs/broken
 rm -r $broken runs/broken/checkpoints
 refuse 'run without a model' 1 "$broken: No such file" eval runs/broken
 cp "$trained" $broken

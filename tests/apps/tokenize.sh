@@ -121,12 +121,12 @@ exec 7>&-
 ended
 
 # ---- Wrong input
-refuse_input 'no JSON' '{"text": "a"}\n{"text": \n' 'line 2: JSON: not JSON: fault at byte [0-9]+ of 9' encode --tokenizer "$small/gpt2.json" --jsonl
-is 'each line is answered' $'{"ids":[65]}\n{"error":"line 2: JSON: not JSON' sed 's/JSON: fault.*/JSON/' out
+refuse_input 'no JSON' '{"text": "a"}\n{"text": \n' 'line 2: JSON: invalid JSON at byte [0-9]+ of 9' encode --tokenizer "$small/gpt2.json" --jsonl
+is 'each line is answered' $'{"ids":[65]}\n{"error":"line 2: JSON: invalid JSON' sed 's/JSON at.*/JSON/' out
 accept 'characters' tokenize train text.txt --kind char -o char.json
 refuse_input 'a character outside of the vocabulary' '{"text": "t"}\n{"text": "\xe2\x82\xac"}\n{"text": "e"}\n' 'line 2: char tokenizer: ' encode --tokenizer char.json --jsonl
 is 'fails only its line' '3 1' eval 'echo $(grep -c "" out) $(grep -c "^{\"error\":\"line 2: char tokenizer: " out)'
-refuse_input 'a value of Python' '{"text": NaN}\n' "line 1: JSON: not JSON: fault at byte 10 of 13; JSON has no NaN" encode --tokenizer "$small/gpt2.json" --jsonl
+refuse_input 'a value of Python' '{"text": NaN}\n' "line 1: JSON: invalid JSON at byte 10 of 13; JSON has no NaN" encode --tokenizer "$small/gpt2.json" --jsonl
 refuse_input 'no text' '{"words": "a"}\n' 'line 1: expected an object with a string "text"' encode --tokenizer "$small/gpt2.json" --jsonl
 refuse_input 'an id that is none' '{"ids": [1, 600]}\n' 'line 1: bpe tokenizer: id 600 at index 1 is outside the vocabulary of 600' decode --tokenizer "$small/gpt2.json" --jsonl
 refuse_input 'ids that are none' '1 two' "expected ids separated by blanks, got 'two'" decode --tokenizer "$small/gpt2.json"

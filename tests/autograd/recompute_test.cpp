@@ -156,7 +156,7 @@ TEST_CASE("f must not capture a recorded tensor") {
         message_of([&] { tape.backward(sum(recompute([&](const std::vector<Tensor>& in) { return product(in, captured); }, {p}))); });
     CHECK(message == "multiply (" __FILE__ ":" + std::to_string(line) +
                          "): input 1 [1] is recorded on another tape that still waits "
-                         "for its backward pass, so its gradient would be lost here; use detached() to give it up");
+                         "for its backward pass, so the gradient of the input would be lost here; use detached() to discard it");
     Tape again({.find_nonfinite = find});
     again.backward(sum(recompute([&](const std::vector<Tensor>& in) { return product(in, constant); }, {p})));
     CHECK(values_of(p.grad)[0] == 9);

@@ -45,7 +45,7 @@ TEST_CASE("a wrong backward is an error that names the op and its caller") {
     CHECK(contains(message, expected));
   };
   check(message_of_backward(no_backward), "this op has no backward function");
-  check(message_of_backward([](const Tensor& dy) -> Grads { return {dy}; }), "returned 1 gradients for 2 inputs");
+  check(message_of_backward([](const Tensor& dy) -> Grads { return {dy}; }), "returned 1 gradients, expected 2, one per input");
   check(message_of_backward([](const Tensor&) -> Grads { return {Tensor(), Tensor()}; }), "no gradient for input 0");
   check(message_of_backward([](const Tensor& dy) -> Grads {
     return {convert(dy, Dtype::f32), Tensor()};
@@ -85,7 +85,7 @@ TEST_CASE("backward needs a scalar of its own tape, and runs once") {
   CHECK(message_of([&] { tape.backward(vector_of({1}).reshaped({})); }) == "backward: the loss [] was not recorded on this tape");
   const Tensor loss = sum(p);
   tape.backward(loss);
-  CHECK(message_of([&] { tape.backward(loss); }) == "backward: already called on this tape; the tensors it kept are freed");
+  CHECK(message_of([&] { tape.backward(loss); }) == "backward: already called on this tape; the tape has freed its kept tensors");
 }
 
 TEST_CASE("backward needs a fitting gradient of each output") {
@@ -145,7 +145,7 @@ TEST_CASE("a parameter without a path next to one with a path is an error of bac
     const std::string message = error(multiply(named, unnamed), tape);
     CHECK(message.starts_with("backward of multiply ("));
     CHECK(message.ends_with("tape_test.cpp:" + std::to_string(__LINE__ - 2) +
-                            "): parameter [2] has no path, so no optimizer updates it; name it in the visit line of its module"));
+                            "): parameter [2] has no path, so no optimizer updates it; name the parameter in its module's visit line"));
     CHECK(!named.grad);
   }
   {
@@ -242,7 +242,7 @@ TEST_CASE("helpers refuse empty tensors") {
   CHECK(message_of([&] { add_to(none, x); }) == "add_to: y is empty");
   CHECK(message_of([&] { add_to(x, none); }) == "add_to: x is empty");
   CHECK(message_of([&] { item(none); }) == "item: the tensor is empty");
-  CHECK(message_of([&] { fill(none, 1); }) == "expected a floating-point tensor, got an empty one");
+  CHECK(message_of([&] { fill(none, 1); }) == "expected a floating-point tensor, got an empty tensor");
 }
 
 // ---- Tapes inside each other, in any order of their ends; views of recorded tensors
@@ -252,7 +252,8 @@ namespace {
 // The message of an op about an input of a different tape.
 std::string lost(const std::string& op, int line, const std::string& input) {
   return op + " (" + __FILE__ + ":" + std::to_string(line) + "): input " + input +
-         " is recorded on another tape that still waits for its backward pass, so its gradient would be lost here; use detached() to give "
+         " is recorded on another tape that still waits for its backward pass, so the gradient of the input would be lost here; use "
+         "detached() to give "
          "it up";
 }
 
@@ -268,9 +269,9 @@ TEST_CASE("a view of a recorded tensor would lose its gradient: the error says w
     for (const Tensor* t : {&x, static_cast<const Tensor*>(&y)}) {
       CHECK(message_of([&] {
         t->reshaped({3, 2});
-      }) == "reshaped: [2 3] is recorded on a tape; use reshape() to pass its gradient on, or detached() to give it up");
+      }) == "reshaped: [2 3] is recorded on a tape; use reshape() to pass its gradient on, or detached() to discard it");
       CHECK(message_of([&] { t->rows(1, 1); }) ==
-            "rows: [2 3] is recorded on a tape; use slice() to pass its gradient on, or detached() to give it up");
+            "rows: [2 3] is recorded on a tape; use slice() to pass its gradient on, or detached() to discard it");
       CHECK(t->detached().reshaped({3, 2}).shape() == Shape({3, 2}));
     }
     CHECK(item(y, 4) == 10);  // reading a value is not a view

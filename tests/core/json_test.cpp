@@ -80,14 +80,14 @@ TEST_CASE("json: a key twice in an object is refused, because readers would disa
 }
 
 TEST_CASE("json: faults name their byte, and the words of Python") {
-  CHECK(fault("{\"a\":1") == "test: not JSON: fault at byte 7 of 6");
-  CHECK(fault("") == "test: not JSON: fault at byte 1 of 0");
-  CHECK(fault("[1] 2") == "test: not JSON: fault at byte 5 of 5");
-  CHECK(fault("[NaN]") == "test: not JSON: fault at byte 2 of 5; JSON has no NaN");
-  CHECK(fault("[True]") == "test: not JSON: fault at byte 2 of 6; JSON has no True");
-  CHECK(fault({"{}\0x", 4}) == "test: not JSON: fault at byte 3 of 4");
+  CHECK(fault("{\"a\":1") == "test: invalid JSON at byte 7 of 6");
+  CHECK(fault("") == "test: invalid JSON at byte 1 of 0");
+  CHECK(fault("[1] 2") == "test: invalid JSON at byte 5 of 5");
+  CHECK(fault("[NaN]") == "test: invalid JSON at byte 2 of 5; JSON has no NaN");
+  CHECK(fault("[True]") == "test: invalid JSON at byte 2 of 6; JSON has no True");
+  CHECK(fault({"{}\0x", 4}) == "test: invalid JSON at byte 3 of 4");
   for (const char* text : {"\"\\ud800\"", "\"\xff\"", "\"\xc3\"", "\"\xed\xa0\x80\"", "\"\n\"", "[1,]", "1e999"})
-    CHECK(fault(text).starts_with("test: not JSON: fault at byte"));
+    CHECK(fault(text).starts_with("test: invalid JSON at byte"));
 }
 
 TEST_CASE("json: a vocabulary of 150,000 keys is read at once") {
@@ -109,7 +109,7 @@ TEST_CASE("json: a file is one object, of a bounded size") {
     return found.starts_with(path + ": ") ? found.substr(path.size() + 2) : found;
   };
   CHECK(error("[1]") == "expected a JSON object");
-  CHECK(error("{") == "not JSON: fault at byte 2 of 1");
+  CHECK(error("{") == "invalid JSON at byte 2 of 1");
   CHECK(error(std::string(17 << 20, ' ')) == "cannot read " + folder / "b.json" + ": it has more than 16777216 bytes");
 }
 

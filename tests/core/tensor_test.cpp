@@ -128,7 +128,7 @@ TEST_CASE("the element type is checked") {
   const Tensor t({2, 3}, Dtype::f64);
   CHECK_THROWS_WITH_AS(t.data<float>(), "tensor [2 3]: its elements are f64, expected f32", Error);
   CHECK_THROWS_WITH_AS(with_dtype(Tensor({2}, Dtype::i64), [](auto) {}), "expected a floating-point tensor, got i64 [2]", Error);
-  CHECK_THROWS_WITH_AS(with_dtype(Tensor(), [](auto) {}), "expected a floating-point tensor, got an empty one", Error);
+  CHECK_THROWS_WITH_AS(with_dtype(Tensor(), [](auto) {}), "expected a floating-point tensor, got an empty tensor", Error);
 }
 
 TEST_CASE("shapes are checked") {

@@ -135,7 +135,7 @@ TEST_CASE("model config: impossible rotary positions and shared keys") {
     CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.mixer = mixer; }) ==
           "model.positions: rope, but mixer " + std::string(name_of(mixer)) + " does not rotate queries and keys; only sdp does");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 5; }) ==
-        "model.rope_fraction: 1 of a head's 5 columns is 5 columns, expected an even number, 2 or more");
+        "model.rope_fraction: 1 of a head's 5 columns is 5 columns, expected an even number above 0");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.settings<Sdp>().head_width = 6, c.embedding.rope_fraction = 0.7; }) == "no error");
   CHECK(complaint([&](ModelConfig& c) { with_rope(c), c.embedding.rope.scaling = RopeScaling::llama3, c.embedding.rope.low = 4; }) ==
         "model.rope_low: 4, expected less than rope_high = 4");
@@ -176,7 +176,7 @@ TEST_CASE("multiple scales: heads are divided among them") {
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.settings<Sdp>().heads = 1; }) ==
         "model.scales: has 2 coarse scales, expected at most heads = 1");
   CHECK(complaint(family_of<BottomUp>, [](ModelConfig& c) { c.scales.scales = {1}, c.stack_layers.layers = {1}; }) ==
-        "model.scales: contains only scale 1, expected also a coarser scale for the aggregation layer");
+        "model.scales: contains only scale 1, but the aggregation layer needs a coarser scale");
   const auto normed = [](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; };
   CHECK(complaint(family_of<Retina>, normed) == "model.qk_norm: true, but the attention of a retina has no norms of queries and keys");
   CHECK(complaint(family_of<TopDown>, normed) == "no error");
@@ -215,8 +215,8 @@ TEST_CASE("multiple scales: windows") {
   CHECK(of({{-1, 8}, {8, 16}, {16, 26}}) == "model.windows: -1:8, expected 0 <= start < end");
   CHECK(of({{0, 0}, {8, 16}, {16, 26}}) == "model.windows: 0:0, expected 0 <= start < end");
   CHECK(of({{0, 8}, {8, 16}, {16, INT64_MAX}}) == "model.windows: 9223372036854775807, expected 2147483647 or less");
-  CHECK(of({{8, 16}, {0, 20}, {16, 26}}) == "model.windows: 8:16 of a finer scale precedes 0:20, expected near windows before far ones");
-  CHECK(of({{0, 16}, {0, 8}, {16, 26}}) == "model.windows: 0:16 of a finer scale precedes 0:8, expected near windows before far ones");
+  CHECK(of({{8, 16}, {0, 20}, {16, 26}}) == "model.windows: 8:16 of a finer scale precedes 0:20, expected windows from near to far");
+  CHECK(of({{0, 16}, {0, 8}, {16, 26}}) == "model.windows: 0:16 of a finer scale precedes 0:8, expected windows from near to far");
   CHECK(complaint(family_of<Retina>, [](ModelConfig& c) { c.settings<Sdp>().window = 3; }) ==
         "model.window: 3, but a retina has one window per scale; set model.windows");
 }

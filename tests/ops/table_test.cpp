@@ -23,12 +23,12 @@ struct OpRow {
 OpRow metric_row(const std::string& op) {
   const std::string m = op + ": m_nl";
   return {op, "p_bcd[2 5 8]",
-      {m + "[0 10] is a metric of 0 heads of width 4, expected heads that fill all columns of p_bcd[0 5 8]: 8",
-          m + "[2 0] is a metric of 2 heads of width 0, expected heads that fill all columns of p_bcd[2 5 8]: 8",
-          m + "[2 10] is a metric of 2 heads of width 4, expected heads that fill all columns of p_bcd[2 5 0]: 0"},
-      {m + "[1 10] is a metric of 1 heads of width 4, expected heads that fill all columns of p_bcd[1 5 8]: 8",
-          m + "[2 10] is a metric of 2 heads of width 4, expected heads that fill all columns of p_bcd[2 5 1]: 1",
-          m + "[2 1] is a metric of 2 heads of width 1, expected heads that fill all columns of p_bcd[2 5 8]: 8"}};
+      {m + "[0 10] is a metric of 0 heads of width 4, expected heads that fill all columns of p_bcd[0 5 8] (8)",
+          m + "[2 0] is a metric of 2 heads of width 0, expected heads that fill all columns of p_bcd[2 5 8] (8)",
+          m + "[2 10] is a metric of 2 heads of width 4, expected heads that fill all columns of p_bcd[2 5 0] (0)"},
+      {m + "[1 10] is a metric of 1 heads of width 4, expected heads that fill all columns of p_bcd[1 5 8] (8)",
+          m + "[2 10] is a metric of 2 heads of width 4, expected heads that fill all columns of p_bcd[2 5 1] (1)",
+          m + "[2 1] is a metric of 2 heads of width 1, expected heads that fill all columns of p_bcd[2 5 8] (8)"}};
 }
 
 const std::vector<OpRow> kOpRows = {
@@ -37,11 +37,11 @@ const std::vector<OpRow> kOpRows = {
         {"attention: q[2 7 1] does not have 6 columns from column 0 on"}, 0, 23},
     {"bag_cross_entropy", "logits_bmv[2 4 5]",
         {"bag_cross_entropy: id 3 at [0 0] is outside the vocabulary of 0",
-            "bag_cross_entropy: logits_bmv[2 0 5] has 0 cells, expected the same as ids_bc[2 14]: 4 of 3 tokens",
-            "bag_cross_entropy: logits_bmv[2 4 5] has 4 cells, expected the same as ids_bc[2 0]: 0 of 3 tokens"},
+            "bag_cross_entropy: logits_bmv[2 0 5] has 0 cells, expected the same number as ids_bc[2 14] (4 cells of 3 tokens)",
+            "bag_cross_entropy: logits_bmv[2 4 5] has 4 cells, expected the same number as ids_bc[2 0] (0 cells of 3 tokens)"},
         {"bag_cross_entropy: id 3 at [0 0] is outside the vocabulary of 1",
-            "bag_cross_entropy: logits_bmv[2 1 5] has 1 cells, expected the same as ids_bc[2 14]: 4 of 3 tokens",
-            "bag_cross_entropy: logits_bmv[2 4 5] has 4 cells, expected the same as ids_bc[2 1]: 0 of 3 tokens"},
+            "bag_cross_entropy: logits_bmv[2 1 5] has 1 cells, expected the same number as ids_bc[2 14] (4 cells of 3 tokens)",
+            "bag_cross_entropy: logits_bmv[2 4 5] has 4 cells, expected the same number as ids_bc[2 1] (0 cells of 3 tokens)"},
         10},
     {"cast", "x[3 5]", {}, {}},
     {"cell_max", "x_bcd[2 7 5]", {}, {}, 10},
@@ -49,7 +49,7 @@ const std::vector<OpRow> kOpRows = {
     {"cell_windows", "x_bcd[2 7 3]", {}, {}, 6},
     {"classifier_loss", "x_rd[7 5]", {"classifier_loss: target 3 at row 0 is outside the vocabulary of 0"},
         {"classifier_loss: target 3 at row 0 is outside the vocabulary of 1"}, 10},
-    {"concatenate", "concatenate: part 1 is f64 [2 1] on cpu, expected to match part 0, i64 [2 3] on cpu, except along index 1", {}, {}},
+    {"concatenate", "concatenate: part 1 is f64 [2 1] on cpu, expected to match part 0 (i64 [2 3] on cpu) except along index 1", {}, {}},
     {"contract", "a[3 5]", {}, {}},
     {"cross_entropy", "logits_rv[3 301]", {"cross_entropy: target 8 at row 0 is outside the 0 classes"},
         {"cross_entropy: target 8 at row 0 is outside the 1 classes"}},
@@ -57,9 +57,9 @@ const std::vector<OpRow> kOpRows = {
     {"dropout", "x[9 7]", {}, {}},
     {"embedding", "embedding: ids_bc[3 5] is f64, expected i64",
         {"embedding: id 1 at [0 0] is outside the vocabulary of 0",
-            "embedding: 5 positions from 2 on do not fit into positions_Cd[0 7]: it has 0"},
+            "embedding: 5 positions from 2 on do not fit in positions_Cd[0 7] (0 positions)"},
         {"embedding: id 1 at [0 0] is outside the vocabulary of 1",
-            "embedding: 5 positions from 2 on do not fit into positions_Cd[1 7]: it has 1"},
+            "embedding: 5 positions from 2 on do not fit in positions_Cd[1 7] (1 positions)"},
         28},
     {"gated", "x_rd[6 10]", {}, {"gated: there are 1 columns in x_rd[2 3 1], expected an even number (one half is the gate)"}},
     {"gelu", "x[3 7]", {}, {}},

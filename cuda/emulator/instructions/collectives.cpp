@@ -33,7 +33,7 @@ bool Block::try_complete(Warp& warp, unsigned lane) {
     if (other.resolve != first.resolve || (other.name != first.name && std::strcmp(other.name, first.name)))
       fail("the lanes of one mask wait at different warp collectives: " + state());
     if (first.aligned && !same_place(other.loc, first.loc))
-      fail("divergent " + std::string(first.name) + ", the lanes of the warp wait at different lines: " + state());
+      fail("divergent " + std::string(first.name) + " (the lanes of the warp wait at different lines): " + state());
   }
   first.resolve(warp.payloads, lanes);
   warp.waiting &= ~lanes;

@@ -192,7 +192,7 @@ std::string Warpgroups::add(unsigned warp, const Step& step) {
   if (executed == log.steps.size()) log.steps.push_back(step);
   const Step& first = log.steps[executed++];
   if (std::strcmp(first.name, step.name) != 0 || std::strcmp(first.loc.file, step.loc.file) != 0 || first.loc.line != step.loc.line)
-    return "divergent warpgroup, one warp is at " + where + " and another at " + first.name + " " + describe(first.loc);
+    return "divergent warpgroup: one warp is at " + where + " and another at " + first.name + " " + describe(first.loc);
   if (first.left != step.left || first.right != step.right) return where + ": the warps of the warpgroup have different descriptors";
   if (std::all_of(log.executed, log.executed + kWarps, [&](unsigned n) { return n == log.steps.size(); })) log = {};
   return {};

@@ -122,7 +122,7 @@ Allocation take_from_heap(void* device) {
   Heap& h = heap();
   const std::lock_guard lock(h.mutex);
   const auto found = h.allocations.find(static_cast<unsigned char*>(device));
-  if (found == h.allocations.end()) ricci::fail("emulator: release of a pointer that is not a device allocation");
+  if (found == h.allocations.end()) ricci::fail("emulator: the released pointer is not a device allocation");
   const Allocation allocation = found->second;
   h.allocations.erase(found);
   return allocation;

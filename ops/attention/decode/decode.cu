@@ -81,9 +81,9 @@ HOST void check_caches(
   const int64_t heads = problem.of_key_heads().heads;
   Dims dims;
   dims.bind(op, "q_bcx, k_cache_bnsk, v_cache_bnsk", {checked.inputs[0], k_cache_bnsk, v_cache_bnsk});
-  if (problem.sees.least < 0) fail("{}: attention is not causal, expected that no position sees later positions", {op});
+  if (problem.sees.least < 0) fail("{}: a position sees later positions, expected causal attention", {op});
   if (problem.sees.cell != 1) fail("{}: the keys are cells of {} tokens, expected single tokens", {op, problem.sees.cell});
-  if (options.lengths_b) fail("{}: lengths_b is given, expected none: the new positions are the last of their sequences", {op});
+  if (options.lengths_b) fail("{}: lengths_b is given, expected none (the new positions are the last of their sequences)", {op});
   if (problem.keys != problem.queries)
     fail("{}: there are {} new queries and {} new keys, expected the same number", {op, problem.queries, problem.keys});
   if (past < 0 || past > INT64_MAX - problem.queries) fail("{}: past is {}, expected 0 .. {}", {op, past, INT64_MAX - problem.queries});
@@ -92,7 +92,7 @@ HOST void check_caches(
   if (k_cache_bnsk.size() > 0 && k_cache_bnsk.raw() == v_cache_bnsk.raw() && !checked.layout.same(1, 2))
     fail("{}: k and v share a cache, expected k and v to be the same columns of the same tensor", {op});
   const int64_t positions = past + problem.queries, needed = problem.sees.most < positions ? problem.sees.most : positions;
-  if (dims['s'] < needed) fail("{}: the caches have {} slots, expected more: {} positions need {}", {op, dims['s'], positions, needed});
+  if (dims['s'] < needed) fail("{}: the caches have {} slots, but {} positions need {}", {op, dims['s'], positions, needed});
 }
 
 template <class T> void append(const CachedQueries<T>& queries, Device device) {

@@ -22,7 +22,7 @@ for place in pipe /dev/zero; do
 done
 refuse 'a terabyte as a run file' 1 'cannot read huge: it has more than [0-9]+ bytes' train huge
 refuse 'a terabyte of metrics' 1 'cannot read huge: it has more than [0-9]+ bytes' plot huge
-refuse 'a terabyte of weights' 1 'huge: the header: not JSON' probe --config model.yaml --weights huge --input huge --output probe.safetensors
+refuse 'a terabyte of weights' 1 'huge: the header: invalid JSON' probe --config model.yaml --weights huge --input huge --output probe.safetensors
 for name in config.yaml tokenizer.json metrics.jsonl; do
   fresh; rm runs/odd/$name; mkfifo runs/odd/$name
   refuse "$name is a pipe" 1 "cannot read runs/odd/$name: not a regular file" train runs/odd steps=8 checkpoint_every=2

@@ -68,7 +68,7 @@ prints 'a run goes out as GGUF' 'GGUF of gpt2, q8_0, bpe tokenizer, vocabulary 2
 is 'one file' GGUF eval 'head -c 4 pieces.gguf; echo'
 refuse 'a file that is there' 1 'pieces\.gguf: already exists' convert export runs/pieces pieces.gguf --gguf q8_0
 refuse 'GGUF comes in' 1 'pieces\.gguf: is a file, expected a Hugging Face folder' convert import pieces.gguf runs/bad
-refuse 'a start from GGUF' 1 'pieces\.gguf: a GGUF file, expected a safetensors file' train init=pieces.gguf data=text.txt name=bad
+refuse 'a start from GGUF' 1 'pieces\.gguf: is a GGUF file, expected a safetensors file' train init=pieces.gguf data=text.txt name=bad
 refuse 'a folder with the name of GGUF' 1 'bad\.gguf: add --gguf f16 to make a GGUF file' convert export runs/pieces bad.gguf
 refuse 'other numbers' 1 '--gguf: expected f32, f16, bf16 or q8_0, got q4_0|--gguf: .*q4_0' convert export runs/pieces bad.gguf --gguf q4_0
 accept 'without characters' convert export runs/with with.gguf --gguf f32 --without-tokenizer

@@ -240,7 +240,7 @@ TEST_CASE("Hugging Face: a setting without an equivalent is named, and no run is
   CHECK(contains(list.refused(), "FOLDER/config.json: "));
   CHECK(contains(list.refused(), "n_layer"));
   list.folder.write("theirs/config.json", "[{");
-  CHECK(list.refused().starts_with("FOLDER/config.json: not JSON: fault at byte "));
+  CHECK(list.refused().starts_with("FOLDER/config.json: invalid JSON at byte "));
 }
 
 TEST_CASE("Hugging Face: a refusal names the key of the file and its value") {

@@ -188,18 +188,19 @@ TEST_CASE("safetensors: F16 and BF16 are read as f32") {
 }
 
 TEST_CASE("safetensors: a file that is not of this format") {
-  CHECK(complaint("") == "not a safetensors file: it has 0 bytes, fewer than 8");
-  CHECK(complaint("1234567") == "not a safetensors file: it has 7 bytes, fewer than 8");
-  CHECK(complaint(length_bytes(100) + "{}") == "cut short: the header has 100 bytes, but the file contains only 2 of them");
-  CHECK(complaint("%PDF-1.7 and so on") == "not a safetensors file: its header has 3976169591536898085 bytes, expected at most 100000000");
-  CHECK(
-      complaint(std::string(8, '\xff')) == "not a safetensors file: its header has 18446744073709551615 bytes, expected at most 100000000");
-  CHECK(complaint(length_bytes(100'000'000)) == "cut short: the header has 100000000 bytes, but the file contains only 0 of them");
+  CHECK(complaint("") == "is not a safetensors file (it has 0 bytes, expected at least 8)");
+  CHECK(complaint("1234567") == "is not a safetensors file (it has 7 bytes, expected at least 8)");
+  CHECK(complaint(length_bytes(100) + "{}") == "is cut short; the header has 100 bytes, but the file contains only 2 of them");
+  CHECK(complaint("%PDF-1.7 and so on") ==
+        "is not a safetensors file (its header has 3976169591536898085 bytes, expected at most 100000000)");
+  CHECK(complaint(std::string(8, '\xff')) ==
+        "is not a safetensors file (its header has 18446744073709551615 bytes, expected at most 100000000)");
+  CHECK(complaint(length_bytes(100'000'000)) == "is cut short; the header has 100000000 bytes, but the file contains only 0 of them");
 }
 
 TEST_CASE("safetensors: a header that is not a JSON object") {
-  CHECK(complaint(file_of("", 0)) == "the header: not JSON: fault at byte 1 of 0");
-  CHECK(complaint(file_of(std::string("{}\0\0", 4), 0)) == "the header: not JSON: fault at byte 3 of 4");
+  CHECK(complaint(file_of("", 0)) == "the header: invalid JSON at byte 1 of 0");
+  CHECK(complaint(file_of(std::string("{}\0\0", 4), 0)) == "the header: invalid JSON at byte 3 of 4");
   for (const char* text : {"7", "null", "\"w\"", "[]", "[{}]"}) CHECK(complaint(file_of(text, 0)) == "the header is not a JSON object");
   const std::string deep = "the header: the JSON is nested more than 3 levels deep";
   CHECK(complaint(file_of(R"({"w":{"shape":[[)" + std::string(100'000, '['), 0)) == deep);
@@ -256,10 +257,10 @@ TEST_CASE("safetensors: malformed shapes") {
   for (const std::string shape : {"6", "[-2,3]", "[2.0,3]", R"(["2",3])", "[true]", "[null]"}) no_list(shape, shape);
   no_list("[9223372036854775808]", "[9.223372036854776e+18]");
   no_list("[99999999999999999999]", "[1e+20]");
-  CHECK(one("[1e999]", "[0,24]").starts_with("the header: not JSON: fault at byte "));
-  CHECK(one("[4294967296,4294967296]", "[0,24]") == R"(tensor "w": shape [4294967296,4294967296] overflows)");
-  CHECK(one("[4611686018427387904,4,0]", "[0,0]", 0) == R"(tensor "w": shape [4611686018427387904,4,0] overflows)");
-  CHECK(one("[9223372036854775807]", "[0,24]") == R"(tensor "w": shape [9223372036854775807] overflows)");
+  CHECK(one("[1e999]", "[0,24]").starts_with("the header: invalid JSON at byte "));
+  CHECK(one("[4294967296,4294967296]", "[0,24]") == R"(tensor "w": shape [4294967296,4294967296] overflows 64 bits)");
+  CHECK(one("[4611686018427387904,4,0]", "[0,0]", 0) == R"(tensor "w": shape [4611686018427387904,4,0] overflows 64 bits)");
+  CHECK(one("[9223372036854775807]", "[0,24]") == R"(tensor "w": shape [9223372036854775807] overflows 64 bits)");
   CHECK(one("[1,1,1,1,1,1,6]", "[0,24]") == R"(tensor "w": shape has 7 numbers, at most 6 are supported)");
   CHECK(one("[2,4]", "[0,24]") == R"(tensor "w": F32 of shape [2,4] needs 32 bytes, but data_offsets gives 24)");
   CHECK(one("[]", "[0,24]") == R"(tensor "w": F32 of shape [] needs 4 bytes, but data_offsets gives 24)");
@@ -283,11 +284,11 @@ TEST_CASE("safetensors: data with holes and overlaps") {
   };
   CHECK(two("[0,8]", "[8,16]", 16) == "no error");
   CHECK(two("[8,16]", "[0,8]", 16) == "no error");
-  CHECK(two("[0,8]", "[0,8]", 8) == R"(tensor "b": its data overlaps the data of another tensor)");
-  CHECK(two("[4,12]", "[0,8]", 12) == R"(tensor "a": its data overlaps the data of another tensor)");
+  CHECK(two("[0,8]", "[0,8]", 8) == R"(the data of tensor "b" overlaps the data of another tensor)");
+  CHECK(two("[4,12]", "[0,8]", 12) == R"(the data of tensor "a" overlaps the data of another tensor)");
   CHECK(two("[0,8]", "[12,20]", 20) == "bytes 8 to 12 of the data belong to no tensor");
   CHECK(complaint(file_of(R"({"a":)" + tensor_json("F32", "[0]", "[4,4]") + R"(,"b":)" + tensor_json("F32", "[2]", "[0,8]") + "}", 8)) ==
-        R"(tensor "a": its data overlaps the data of another tensor)");
+        R"(the data of tensor "a" overlaps the data of another tensor)");
 }
 
 TEST_CASE("safetensors: malformed metadata") {
@@ -336,7 +337,7 @@ TEST_CASE("safetensors: a checksum notices every damaged byte, and a file withou
     folder.write("b.safetensors", file_of("{" + metadata + R"("w":)" + tensor_json("F32", "[1]", "[0,4]") + "}", 4));
     const SafetensorsFile foreign(folder / "b.safetensors");
     CHECK_FALSE(foreign.verify_if_checked());
-    CHECK(error_of([&] { foreign.verify(); }) == folder / "b.safetensors" + ": it has no checksum");
+    CHECK(error_of([&] { foreign.verify(); }) == folder / "b.safetensors" + ": has no checksum");
   }
 }
 
@@ -354,7 +355,7 @@ TEST_CASE("safetensors: a file that is cut short or overwritten while it is open
     CHECK(error_of([&] { file.load_f32("w"); }) == error);
   }
   folder.write("a.safetensors", std::string(sound.size(), 'x'));
-  CHECK(error_of([&] { file.verify(); }) == path + ": it has no checksum");
+  CHECK(error_of([&] { file.verify(); }) == path + ": has no checksum");
 }
 
 TEST_CASE("safetensors: tensors on a device are copied to the CPU one at a time, and give the same file") {

@@ -52,7 +52,7 @@ TEST_CASE("divergent barriers") {
       {"kernel: thread 100 of block 0: returned while others wait for it at a barrier: ",
           "threads 0-99 at __syncthreads " + at(planted::BarrierAfterReturn::kLine)});
   check_contains(launch_error({1, 64}, planted::DifferentBarriers{x.data()}),
-      {"kernel: block 0: divergent __syncthreads, the threads of the block wait at different barriers: ",
+      {"kernel: block 0: divergent __syncthreads (the threads of the block wait at different barriers): ",
           "threads 1, 3, 5, 7, 9, 11, ... at __syncthreads " + at(planted::DifferentBarriers::kOdd),
           "threads 0, 2, 4, 6, 8, 10, ... at __syncthreads " + at(planted::DifferentBarriers::kEven)});
 }
@@ -70,7 +70,7 @@ TEST_CASE("an early return before the barrier, in the order that lets it return 
 TEST_CASE("warp collectives that not all lanes reach") {
   const DeviceArray<float> x(std::vector<float>(96, 1.0f));
   using Bug = planted::ShuffleSomeNeverReach;
-  check_contains(launch_error({1, 64}, Bug{x.data()}), {"kernel: block 0: deadlock, no thread of the block can continue: ",
+  check_contains(launch_error({1, 64}, Bug{x.data()}), {"kernel: block 0: deadlock (no thread of the block can continue): ",
                                                            "threads 0-15 at __shfl_xor_sync " + at(Bug::kShuffle) + " with mask 0xffffffff",
                                                            "threads 16-63 at __syncthreads " + at(Bug::kBarrier)});
   check_contains(launch_error({1, 32}, planted::ShuffleInUnevenLoop{x.data(), 80}),
@@ -159,14 +159,14 @@ TEST_CASE("one failing block ends a launch on multiple workers") {
 
 TEST_CASE("launches that cannot run") {
   using Kernel = planted::Trap;
-  check_contains(launch_error({1, 1025}, Kernel{}), {"kernel: block size 1025 x 1 x 1, expected 1 to 1024 threads"});
-  check_contains(launch_error({1, dim3(32, 33)}, Kernel{}), {"kernel: block size 32 x 33 x 1"});
-  check_contains(launch_error({1, 0}, Kernel{}), {"kernel: block size 0 x 1 x 1"});
-  check_contains(launch_error({1, dim3(1, 1, 65)}, Kernel{}), {"kernel: block size 1 x 1 x 65"});
+  check_contains(launch_error({1, 1025}, Kernel{}), {"kernel: block size is 1025 x 1 x 1, expected 1 to 1024 threads"});
+  check_contains(launch_error({1, dim3(32, 33)}, Kernel{}), {"kernel: block size is 32 x 33 x 1"});
+  check_contains(launch_error({1, 0}, Kernel{}), {"kernel: block size is 0 x 1 x 1"});
+  check_contains(launch_error({1, dim3(1, 1, 65)}, Kernel{}), {"kernel: block size is 1 x 1 x 65"});
   check_contains(launch_error({dim3(1, 0), 32}, Kernel{}), {"kernel: grid size 1 x 0 x 1"});
   check_contains(launch_error({dim3(1, 65536), 32}, Kernel{}), {"kernel: grid size 1 x 65536 x 1"});
   check_contains(
-      launch_error({1, 32, 227 * 1024 + 1}, Kernel{}), {"kernel: 232449 bytes of dynamic shared memory, expected at most 232448"});
+      launch_error({1, 32, 227 * 1024 + 1}, Kernel{}), {"kernel: asks for 232449 bytes of dynamic shared memory, expected at most 232448"});
   check_contains(launch_error({1, 32}, planted::TooMuchStaticShared{}),
       {"huge of 65536 bytes does not fit: at most 48 KiB of shared memory can be static, 227 KiB in all"});
 }
@@ -203,9 +203,9 @@ TEST_CASE("a pointer to memory of the CPU as an argument") {
 
 TEST_CASE("wrong pointers to device memory") {
   float host = 0;
-  CHECK(error_of([&] { emu::release(&host); }) == "emulator: release of a pointer that is not a device allocation");
+  CHECK(error_of([&] { emu::release(&host); }) == "emulator: the released pointer is not a device allocation");
   void* x = emu::allocate(100);
-  CHECK(contains(error_of([&] { emu::release(static_cast<char*>(x) + 4); }), "release of a pointer that is not"));
+  CHECK(contains(error_of([&] { emu::release(static_cast<char*>(x) + 4); }), "the released pointer is not"));
   CHECK(error_of([&] { emu::copy_in(x, &host, 101); }) ==
         "emulator: copy to device: 101 bytes at offset 0 exceed a device allocation of 100 bytes");
   CHECK(error_of([&] { emu::copy_out(&host, static_cast<char*>(x) + 98, 4); }) ==
@@ -213,7 +213,7 @@ TEST_CASE("wrong pointers to device memory") {
   CHECK(contains(error_of([&] { emu::copy_within(x, &host, 4); }), "copy on the device, source: the pointer is not in device memory"));
   CHECK(contains(error_of([&] { emu::fill_zero(&host, 4); }), "fill: the pointer is not in device memory"));
   emu::release(x);
-  CHECK(contains(error_of([&] { emu::release(x); }), "release of a pointer that is not"));
+  CHECK(contains(error_of([&] { emu::release(x); }), "the released pointer is not"));
   CHECK(contains(error_of([] { emu::allocate(~size_t{0}); }), "no memory for a device allocation of 18446744073709551615 bytes"));
 }
 
@@ -410,7 +410,7 @@ TEST_CASE("warp-wide instructions that lanes reach from two lines") {
   check_error(error_of([] {
     launch({1, 32}, Multiply{}, {"caller.cu", 12});
   }),
-      "block 0", "divergent mma_bf16, the lanes of the warp wait at different lines: ");
+      "block 0", "divergent mma_bf16 (the lanes of the warp wait at different lines): ");
   using Load = planted::WarpInstructionFromTwoLines<true>;
   for (Order order : {Order::forward, Order::reverse, Order::random}) {
     options->order = order;

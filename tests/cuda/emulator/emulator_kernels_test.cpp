@@ -250,7 +250,7 @@ TEST_CASE("ends: copies and zeros of sparse memory") {
 TEST_CASE("ends: not with isolated blocks") {
   WithOptions options;
   options->ends = options->isolate = true;
-  const std::string error = "emulator: the options ends and isolate cannot be combined";
+  const std::string error = "emulator: the options 'ends' and 'isolate' cannot be combined";
   CHECK(error_of([] { emu::check_options(); }) == error);
   CHECK(error_of([] { launch({1, 1}, planted::FillByIndex<int>{nullptr}); }) == error);
 }
@@ -260,7 +260,7 @@ TEST_CASE("ends: not with isolated blocks") {
 TEST_CASE("ends: not in a build with a sanitizer") {
   WithOptions options;
   options->ends = true;
-  CHECK(error_of([] { emu::check_options(); }) == "emulator: the option ends is not supported in a build with a sanitizer");
+  CHECK(error_of([] { emu::check_options(); }) == "emulator: the option 'ends' is not supported in a build with a sanitizer");
 }
 
 #endif

@@ -213,8 +213,8 @@ TEST_CASE("registers that no fence or wait names") {
 }
 
 TEST_CASE("warps of a warpgroup that do not go the same way") {
-  check_error<Mistake::two_lines>("divergent warpgroup, one warp is at wgmma_bf16 at ");
-  check_error<Mistake::warp_left_out>("divergent warpgroup, one warp is at ");
+  check_error<Mistake::two_lines>("divergent warpgroup: one warp is at wgmma_bf16 at ");
+  check_error<Mistake::warp_left_out>("divergent warpgroup: one warp is at ");
   check_error<Mistake::warp_returns>("block 0: warp 0 of warpgroup 0 took no part in wgmma_fence at ");
   check_error<Mistake::none>("the last warpgroup of the block has fewer than four warps", 96);
   check_error<Mistake::none>("the last warpgroup of the block has fewer than four warps", 192);

@@ -107,8 +107,8 @@ TEST_CASE("ranks: each rank of a machine has its own GPU") {
   CHECK(error(0, all) == "no error");
   CHECK(error(7, all) == "no error");
   CHECK(error(0, few) == "no error");
-  CHECK(error(5, few) == "device cuda: node02 has 2 GPUs for 4 ranks; use mpirun --map-by ppr:2:node");
-  CHECK(error(1, std::vector<std::string>(8, "a")) == "device cuda: node01 has 1 GPU for 4 ranks; use mpirun --map-by ppr:1:node");
+  CHECK(error(5, few) == "device cuda: node02 has 2 GPUs, but 4 ranks; use mpirun --map-by ppr:2:node");
+  CHECK(error(1, std::vector<std::string>(8, "a")) == "device cuda: node01 has 1 GPU, but 4 ranks; use mpirun --map-by ppr:1:node");
 }
 
 TEST_CASE("ranks: one process sends nothing") {

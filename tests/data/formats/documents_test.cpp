@@ -351,10 +351,10 @@ TEST_CASE("JSONL and TSV, with labels") {
   const auto error = [&](const std::string& text, const DocumentOptions& options) { return error_of([&] { read(text, options); }); };
   const std::string more = "; set more classes, or list all labels in labels, such as [1, 2, 5]",
                     words = "; list words in labels, such as [no, yes]";
-  CHECK(error("{\"text\":\"a\"}\n{\"text\":\"b\"", json) == "r:2: not JSON: fault at byte 12 of 11");
-  CHECK(error("{\"text\":\"a\",\"score\":NaN}", json) == "r:1: not JSON: fault at byte 21 of 24; JSON has no NaN");
-  CHECK(error("{\"text\":\"a\",\"score\": -Infinity}", json) == "r:1: not JSON: fault at byte 23 of 31; JSON has no Infinity");
-  CHECK(error("{\"text\":None}", json) == "r:1: not JSON: fault at byte 9 of 13; JSON has no None");
+  CHECK(error("{\"text\":\"a\"}\n{\"text\":\"b\"", json) == "r:2: invalid JSON at byte 12 of 11");
+  CHECK(error("{\"text\":\"a\",\"score\":NaN}", json) == "r:1: invalid JSON at byte 21 of 24; JSON has no NaN");
+  CHECK(error("{\"text\":\"a\",\"score\": -Infinity}", json) == "r:1: invalid JSON at byte 23 of 31; JSON has no Infinity");
+  CHECK(error("{\"text\":None}", json) == "r:1: invalid JSON at byte 9 of 13; JSON has no None");
   CHECK(error("{\"messages\":[]}", json) == "r:1: has no text \"text\"; format messages reads conversations");
   CHECK(error("[1]", json) == "r:1: is not a JSON object");
   CHECK(error("{\"body\":\"a\"}", json) == "r:1: has no text \"text\"");

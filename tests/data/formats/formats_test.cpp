@@ -51,9 +51,9 @@ TEST_CASE("an error of a file in a mixed folder says whose name chose the format
     return error_of([&] { read(paths, options); });
   };
   const DocumentOptions chosen{.format = format_of(kJsonl), .chosen_by = "d.jsonl"};
-  CHECK(error({json, text}, chosen) == "one.txt:1: not JSON: fault at byte 1 of 5 (format jsonl because of d.jsonl)");
-  CHECK(error({folder.write("e.ndjson", object + "x"), json}, chosen) == "e.ndjson:2: not JSON: fault at byte 1 of 1");
-  CHECK(error({text}, {.format = format_of(kJsonl)}) == "one.txt:1: not JSON: fault at byte 1 of 5");
+  CHECK(error({json, text}, chosen) == "one.txt:1: invalid JSON at byte 1 of 5 (format jsonl because of d.jsonl)");
+  CHECK(error({folder.write("e.ndjson", object + "x"), json}, chosen) == "e.ndjson:2: invalid JSON at byte 1 of 1");
+  CHECK(error({text}, {.format = format_of(kJsonl)}) == "one.txt:1: invalid JSON at byte 1 of 5");
 }
 
 TEST_CASE("a text that begins with JSON gets a line that names the format") {

@@ -306,7 +306,7 @@ TEST_CASE("tokenizer.json: faults of the file") {
   CHECK(fault(file(bpe(R"("unk_token":3)"), kByteLevel)) == "tokenizer: unk_token: 3, expected a string");
   CHECK(fault(R"({"name":"eos","behind":"page","piece":"x","tokenizer":{"name":"byte"}})") ==
         "tokenizer: behind: expected one of none, line, document, got 'page'");
-  CHECK(fault("{\"model\":\"\xff\"}") == "tokenizer: not JSON: fault at byte 11 of 13");
+  CHECK(fault("{\"model\":\"\xff\"}") == "tokenizer: invalid JSON at byte 11 of 13");
 }
 
 TEST_CASE("opening: merges with their vocabulary, under both pairs of names") {

@@ -352,7 +352,7 @@ TEST_CASE("pairs: a prompt as a user asks it, and an answer and its end that cou
   const std::string expects = "expected an object with the string members \"prompt\" and \"answer\"";
   for (const char* bad : {R"({"prompt": "a"})", R"({"answer": "a"})", R"({"prompt": "a", "answer": 3})", R"(["prompt", "answer"])"})
     CHECK(error_of([&] { pair(plain, bad); }) == expects);
-  CHECK(contains(error_of([&] { pair(plain, R"({"prompt": "a", )"); }), "JSON: not JSON"));
+  CHECK(contains(error_of([&] { pair(plain, R"({"prompt": "a", )"); }), "JSON: invalid JSON"));
 }
 
 TEST_CASE("vectors: the small vocabularies give the ids and texts of Hugging Face's tokenizers") {

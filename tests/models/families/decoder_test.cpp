@@ -87,7 +87,7 @@ TEST_CASE("parameters_of: a member that the visit line forgets is an error of ba
   const Tensor y = net.output(net.hidden(drawn({5, 4}, Dtype::f32, Device::cpu, 1)));
   const std::string message = message_of([&] { tape.backward(y, drawn({5, 2}, Dtype::f32, Device::cpu, 2)); });
   CHECK(message.starts_with("backward of linear ("));
-  CHECK(message.ends_with("parameter [2 4] has no path, so no optimizer updates it; name it in the visit line of its module"));
+  CHECK(message.ends_with("parameter [2 4] has no path, so no optimizer updates it; name the parameter in its module's visit line"));
 }
 
 TEST_CASE("draw_parameters: each is drawn by its path, as by Model::init") {

@@ -53,7 +53,7 @@ TEST_CASE("predictions: tokens and whole sequences are counted, targets of -1 ar
   CHECK(counted({0, 1, 2, 0, 0, 1}) == std::vector<int64_t>{12, 0, 4, 0});
   CHECK(message_of([&] {
     Predictions().add(logits, Tensor({3, 2}, Dtype::i64));
-  }) == "predictions: logits are [2 3 3] and targets [3 2], expected [batch context vocabulary] and [batch context]");
+  }) == "predictions: logits are [2 3 3] and targets are [3 2], expected [batch context vocabulary] and [batch context]");
   CHECK(Predictions().token_accuracy() == 0);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("confusion: a batch of logits") {
   targets_b.data<int64_t>()[3] = 3;
   CHECK_THROWS_WITH_AS(confusion.add(logits_bk, targets_b), "confusion: class 3 is outside 0 .. 2", Error);
   CHECK_THROWS_WITH_AS(
-      Confusion(2).add(logits_bk, targets_b), "confusion: logits are [5 3] and targets [5], expected [batch 2] and [batch]", Error);
+      Confusion(2).add(logits_bk, targets_b), "confusion: logits are [5 3] and targets are [5], expected [batch 2] and [batch]", Error);
   CHECK_THROWS_WITH_AS(Confusion(1), "confusion: classes is 1, expected 2 or more", Error);
 }
 

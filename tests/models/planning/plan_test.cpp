@@ -328,7 +328,7 @@ TEST_CASE("dry run: tensors from before and after it are real") {
   outlives = {};
   CHECK(item(before, 7) == 3);
   CHECK(message_of([] { const DryRun dry(Device::cuda); }) ==
-        "dry run: expected cpu or cuda_emulated (its kernels need the same memory as on cuda), got cuda");
+        "dry run: expected cpu or cuda_emulated (needs the same memory as cuda), got cuda");
 }
 
 TEST_CASE("plan: the tape is that of a forward in training") {

@@ -292,7 +292,7 @@ TEST_CASE("attention says what is wrong with its views") {
   CHECK(message({x, INT64_MIN}, {x}, {x}) == "attention: q[2 3 24] does not have 0 columns from column -9223372036854775808 on");
   CHECK(message({x, INT64_MAX, 8}, {x}, {x}) == "attention: q[2 3 24] does not have 8 columns from column 9223372036854775807 on");
   CHECK(message({x, 8, INT64_MAX}, {x}, {x}) == "attention: q[2 3 24] does not have 9223372036854775807 columns from column 8 on");
-  CHECK(message({x, 0, 8}, {x, 8}, {x, 16, 8}) == "attention: q has 8 columns, k has 16, expected the same");
+  CHECK(message({x, 0, 8}, {x, 8}, {x, 16, 8}) == "attention: q has 8 columns and k has 16, expected the same number");
   CHECK(message({x, 0, 8}, {x, 4, 8}, {x, 16, 8}) ==
         "attention: the columns 0 .. 7 of q and 4 .. 11 of k overlap, expected equal or disjoint columns");
   CHECK(message({x, 0, 8}, {longer, 4, 8}, {longer, 11, 8}) ==
@@ -328,7 +328,7 @@ TEST_CASE("attention says what is wrong with its key heads") {
   };
   CHECK(with(3, 2) == "attention: kv_heads is 3, expected a divisor of 4 heads");
   CHECK(with(-1, 2) == "attention: kv_heads is -1, expected a divisor of 4 heads");
-  CHECK(with(2, 2) == "attention: q has 8 columns, k has 2, expected 4 (2 query heads share a head of keys and values)");
+  CHECK(with(2, 2) == "attention: q has 8 columns and k has 2, expected 4 (2 query heads share a head of keys and values)");
   CHECK(with(2, 4) == "no error");
 }
 

@@ -135,11 +135,10 @@ TEST_CASE("cached decoding says what is wrong with its arguments") {
       attention_cached(q, k_rows, v_rows, k_cache, v_cache, past, sees, options);
     });
   };
-  CHECK(call(k, v, 0, Visibility::not_causal()) ==
-        "attention_cached: attention is not causal, expected that no position sees later positions");
+  CHECK(call(k, v, 0, Visibility::not_causal()) == "attention_cached: a position sees later positions, expected causal attention");
   CHECK(call(k, v, 0, Visibility::cells(4)) == "attention_cached: the keys are cells of 4 tokens, expected single tokens");
   CHECK(call(k, v, 0, Visibility::causal(), {.heads = 2, .lengths_b = ids_of({3, 3}, {2}, Device::cpu)}) ==
-        "attention_cached: lengths_b is given, expected none: the new positions are the last of their sequences");
+        "attention_cached: lengths_b is given, expected none (the new positions are the last of their sequences)");
   CHECK(call(k, v, -1) == "attention_cached: past is -1, expected 0 .. 9223372036854775804");
   CHECK(call(k, v, INT64_MAX - 2, Visibility::causal(2)) ==
         "attention_cached: past is 9223372036854775805, expected 0 .. 9223372036854775804");
@@ -148,8 +147,8 @@ TEST_CASE("cached decoding says what is wrong with its arguments") {
   CHECK(call(narrow, narrow, 0) == "attention_cached: k_cache_bnsk is [2 2 8 3], expected [2 2 s 4]");
   CHECK(call(k, f32, 0) == "attention_cached: q_bcx is f64 on cpu, but v_cache_bnsk is f32 on cpu");
   CHECK(call(k, k, 0) == "attention_cached: k and v share a cache, expected k and v to be the same columns of the same tensor");
-  CHECK(call(k, v, 6) == "attention_cached: the caches have 8 slots, expected more: 9 positions need 9");
-  CHECK(call(k, v, 6, Visibility::causal(9)) == "attention_cached: the caches have 8 slots, expected more: 9 positions need 9");
+  CHECK(call(k, v, 6) == "attention_cached: the caches have 8 slots, but 9 positions need 9");
+  CHECK(call(k, v, 6, Visibility::causal(9)) == "attention_cached: the caches have 8 slots, but 9 positions need 9");
   CHECK(call(k, v, 60, Visibility::causal(8)) == "no error");
   const Tensor one = draw({2, 1, 8}, 1), three = draw({2, 3, 8}, 1);
   CHECK(message_of([&] { attention_cached({one}, {three}, {three}, k, v, 0, Visibility::causal(), {.heads = 2}); }) ==

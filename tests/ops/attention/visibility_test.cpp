@@ -117,8 +117,8 @@ TEST_CASE("a visibility says what is wrong with its numbers") {
   CHECK(message_of([] { Visibility::not_causal(-2); }) == "attention: window is -2, expected 0 (none) or more");
   CHECK(message_of([] { Visibility::cells(0); }) == "attention: the cell size is 0, expected 1 .. 16777216");
   CHECK(message_of([] { Visibility::cells(1 << 25); }) == "attention: the cell size is 33554432, expected 1 .. 16777216");
-  CHECK(message_of([] { Visibility::cells(4, -1); }) == "attention: the window of cells starts at -1, expected 0 or more tokens back");
-  CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: the window of cells is 8 to 8, expected its end after its start");
+  CHECK(message_of([] { Visibility::cells(4, -1); }) == "attention: the window of cells starts -1 tokens back, expected 0 or more");
+  CHECK(message_of([] { Visibility::cells(4, 8, 8); }) == "attention: the window of cells is 8 to 8, expected an end after the start");
 }
 
 TEST_CASE("a window of the largest numbers is one without an end") {

@@ -146,7 +146,7 @@ TEST_CASE("operators know their caller") {
 
 TEST_CASE("messages") {
   const Tensor a({2, 3}), b({4, 3}), wide({3}, Dtype::f64), nothing;
-  CHECK(message_of([&] { add(a, b); }) == "add: [2 3] and [4 3] do not broadcast: the extents 2 and 4 differ, expected equal extents or 1");
+  CHECK(message_of([&] { add(a, b); }) == "add: [2 3] and [4 3] do not broadcast (the extents 2 and 4 are neither equal nor 1)");
   CHECK(message_of([&] { divide(a, wide); }) == "divide: a is f32 on cpu, but b is f64 on cpu");
   CHECK(message_of([&] { multiply(a, Tensor({3}, Dtype::f32, Device::cuda_emulated)); }) ==
         "multiply: a is f32 on cpu, but b is f32 on cuda_emulated");

@@ -108,12 +108,12 @@ TEST_CASE("embedding: messages") {
   const auto error = [](const Tensor& ids_bc, const Tensor& table_vd, const Tensor& positions_Cd, int64_t first = 0) {
     return message_of([&] { embedding(ids_bc, table_vd, positions_Cd, 1, first); });
   };
-  CHECK(error(ids, table, positions, 2) == "embedding: 3 positions from 2 on do not fit into positions_Cd[4 8]: it has 4");
-  CHECK(error(ids, table, positions, -1) == "embedding: 3 positions from -1 on do not fit into positions_Cd[4 8]: it has 4");
+  CHECK(error(ids, table, positions, 2) == "embedding: 3 positions from 2 on do not fit in positions_Cd[4 8] (4 positions)");
+  CHECK(error(ids, table, positions, -1) == "embedding: 3 positions from -1 on do not fit in positions_Cd[4 8] (4 positions)");
   for (Device device : {Device::cpu, Device::cuda_emulated})
     for (int64_t first : {INT64_MAX, INT64_MAX - 1, INT64_MAX - 2})
       CHECK(error(to(ids, device), to(table, device), to(positions, device), first) ==
-            "embedding: 3 positions from " + std::to_string(first) + " on do not fit into positions_Cd[4 8]: it has 4");
+            "embedding: 3 positions from " + std::to_string(first) + " on do not fit in positions_Cd[4 8] (4 positions)");
   CHECK(
       message_of([&] { bucket_rows(ids, int64_t{1} << 31); }) == "bucket_rows: the vocabulary size is 2147483648, expected less than 2^31");
   CHECK(error(ids, table, Tensor({4, 6})) == "embedding: index d is 8 in table_vd[4 8] but 6 in positions_Cd[4 6]");

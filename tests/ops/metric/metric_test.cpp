@@ -106,7 +106,7 @@ TEST_CASE("metric: messages") {
   for (auto [name, f] : {std::pair<std::string, decltype(&times_metric)>{"times_metric", times_metric}, {"metric_scores", metric_scores}}) {
     const auto said = [f = f](Shape p, Shape m) { return message_of([&] { f(Tensor(p), Tensor(m), Triangle::upper); }); };
     CHECK(said({2, 3, 12}, {4, 10}) ==
-          name + ": m_nl[4 10] is a metric of 4 heads of width 4, expected heads that fill all columns of p_bcd[2 3 12]: 12");
+          name + ": m_nl[4 10] is a metric of 4 heads of width 4, expected heads that fill all columns of p_bcd[2 3 12] (12)");
     CHECK(said({2, 3, 12}, {3, 11}) == name + ": there are 11 entries per head in m_nl[3 11], expected a triangular number");
   }
   const auto whole_of = [](Shape m) { return message_of([&] { whole_metric(Tensor(m), Triangle::upper); }); };

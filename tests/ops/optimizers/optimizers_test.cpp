@@ -242,7 +242,8 @@ TEST_CASE("adamw and sgd: messages") {
   CHECK(message_of([&] { update_parameters({t}, AdamW{}, now); }) == "adamw: the scale of the gradients is missing");
   t.m = {};
   CHECK(message_of([&] { update({t}, SgdStep{{.momentum = 0.9}}); }) == "sgd: m of tensor 0 is empty");
-  CHECK(message_of([&] { update({t}, SgdStep{{.momentum = 0, .nesterov = true}}); }) == "sgd: nesterov is on, expected a momentum above 0");
+  CHECK(message_of([&] { update({t}, SgdStep{{.momentum = 0, .nesterov = true}}); }) ==
+        "sgd: momentum is 0, expected more than 0 with nesterov");
 }
 
 TEST_CASE("muon: messages") {
@@ -322,7 +323,7 @@ TEST_CASE("clip factor: clip / norm above clip, else 1; NaN where norm or loss i
   CHECK(message_of([] { clip_factor(Tensor({}, Dtype::f64), 1, Tensor({}, Dtype::f64, Device::cuda_emulated)); }) ==
         "clip_factor: norm is f64 on cpu, but loss is f64 on cuda_emulated");
   CHECK(message_of([] { clip_factor(Tensor({1}, Dtype::f64), 1, Tensor({2}, Dtype::f64)); }) ==
-        "clip_factor: norm or loss is f64 [2], expected an f64 scalar");
+        "clip_factor: the norm or the loss is f64 [2], expected an f64 scalar");
   CHECK(message_of([] { clip_factor(Tensor(Shape{}), 1, Tensor(Shape{})); }) ==
-        "clip_factor: norm or loss is f32 [], expected an f64 scalar");
+        "clip_factor: the norm or the loss is f32 [], expected an f64 scalar");
 }

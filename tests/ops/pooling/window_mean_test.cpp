@@ -89,7 +89,7 @@ TEST_CASE("window mean: messages") {
     return message_of([&] { mean_over_positions(x, ids_of(lengths, {static_cast<int64_t>(lengths.size())}, Device::cpu)); });
   };
   CHECK(window({0, true}) == "window_mean_difference: the window is 0, expected 1 or more");
-  CHECK(window({2, false}) == "window_mean_difference: the window is 2, expected an odd number unless it is causal");
+  CHECK(window({2, false}) == "window_mean_difference: the window is 2 and not causal, expected an odd number");
   CHECK(window({3, true}, ids_of({4, 5}, {2}, Device::cpu)) == "window_mean_difference: length 5 at [1] of lengths_b is outside 0 .. 4");
   CHECK(mean({4}) == "mean_over_positions: index b is 2 in x_bcd[2 4 3] but 1 in lengths_b[1]");
   CHECK(mean({-1, 4}) == "mean_over_positions: length -1 at [0] of lengths_b is outside 0 .. 4");

@@ -138,17 +138,17 @@ TEST_CASE("rotary: messages") {
     return message_of([&] { rotary(x, heads, q, k, table_Cr, first); });
   };
   CHECK(message({2, 1, 4}, none, none, table) == "no error");
-  CHECK(message({0, 1, 4}, none, none, table) == "rotary: 0 query heads and 1 key heads of 4 columns, expected 1 or more of each");
+  CHECK(message({0, 1, 4}, none, none, table) == "rotary: got 0 query heads and 1 key heads of 4 columns, expected 1 or more of each");
   CHECK(message({2, 2, 4}, none, none, table) == "rotary: x_bcd[2 3 12] does not have 2 + 2 heads of 4 columns");
   const int64_t many = int64_t{1} << 62;  // the sum of two is below 0
   CHECK(message({many, many, 4}, none, none, table) ==
         "rotary: x_bcd[2 3 12] does not have 4611686018427387904 + 4611686018427387904 heads of 4 columns");
   CHECK(message({2, 1, 4}, gain, none, table) == "rotary: k_gain_k is empty, expected both gains or neither");
-  CHECK(message({1, 1, 3}, gain, gain, none) == "rotary: the heads have 3 columns and the gains 4, expected the same");
+  CHECK(message({1, 1, 3}, gain, gain, none) == "rotary: the heads have 3 columns and the gains 4, expected the same number");
   CHECK(message({1, 1, 4}, gain, Tensor({3}), none) == "rotary: index k is 4 in q_gain_k[4] but 3 in k_gain_k[3]");
-  CHECK(message({1, 1, 4}, none, none, none) == "rotary: there are neither gains nor a table, expected at least one");
-  CHECK(
-      message({1, 1, 3}, none, none, table) == "rotary: table_Cr[3 4] rotates 4 columns, expected an even number, at most the 3 of a head");
+  CHECK(message({1, 1, 4}, none, none, none) == "rotary: expected gains, a table or both, got neither");
+  CHECK(message({1, 1, 3}, none, none, table) ==
+        "rotary: table_Cr[3 4] rotates 4 columns, expected an even number and at most the 3 of a head");
   CHECK(message({1, 1, 4}, none, none, table, 1) == "rotary: table_Cr has 3 positions, expected 3 from 1 on");
   CHECK(message({1, 1, 4}, none, none, table, INT64_MAX) == "rotary: table_Cr has 3 positions, expected 3 from 9223372036854775807 on");
   CHECK(message({1, 1, 4}, none, none, convert(table, Dtype::f64)) == "rotary: table_Cr is f64, expected f32 for x_bcd in f32");
@@ -161,6 +161,6 @@ TEST_CASE("rotary: messages") {
   CHECK(refused(4, {.theta = 0}) == "rotary_table: theta is 0, expected a number above 0");
   CHECK(refused(4, {.theta = HUGE_VAL}) == "rotary_table: theta is inf, expected a number above 0");
   CHECK(refused(4, {.factor = -1}) == "rotary_table: the factor is -1, expected a number above 0");
-  CHECK(
-      refused(4, {.low = 4}) == "rotary_table: low is 4, high is 4, trained_ctx is 8192, expected 0 < low < high and trained_ctx above 0");
+  CHECK(refused(4, {.low = 4}) ==
+        "rotary_table: low is 4, high is 4 and trained_ctx is 8192, expected 0 < low < high and trained_ctx above 0");
 }

@@ -231,7 +231,7 @@ TEST_CASE("cells: messages") {
           "join_upsampled: index b is 2 in a_bcd[2 7 3] but 1 in z_bmx[1 2 6]"},
       {[&] { bag_cross_entropy(logits, ids, 0); }, "bag_cross_entropy: the cell size is 0, expected 1 or more"},
       {[&] { bag_cross_entropy(logits, ids, 3); },
-          "bag_cross_entropy: logits_bmv[1 2 3] has 2 cells, expected the same as ids_bc[1 4]: 1 of 3 tokens"},
+          "bag_cross_entropy: logits_bmv[1 2 3] has 2 cells, expected the same number as ids_bc[1 4] (1 cells of 3 tokens)"},
       {[&] {
          bag_cross_entropy(logits, ids_of({0, 1, 3, 1}, {1, 4}, Device::cpu), 2);
        },

@@ -140,11 +140,11 @@ TEST_CASE("concatenate along every index, and its gradients") {
   const auto error = [](const std::vector<Arg>& parts) { return message_of([&] { concatenate(parts, 0); }); };
   CHECK(error({}) == "concatenate: the list of parts is empty");
   CHECK(error({Tensor({2, 3}), Tensor({2, 4})}) ==
-        "concatenate: part 1 is f32 [2 4] on cpu, expected to match part 0, f32 [2 3] on cpu, except along index 0");
+        "concatenate: part 1 is f32 [2 4] on cpu, expected to match part 0 (f32 [2 3] on cpu) except along index 0");
   CHECK(error({Tensor({2, 3}), Tensor({2})}) ==
-        "concatenate: part 1 is f32 [2] on cpu, expected to match part 0, f32 [2 3] on cpu, except along index 0");
+        "concatenate: part 1 is f32 [2] on cpu, expected to match part 0 (f32 [2 3] on cpu) except along index 0");
   CHECK(error({Tensor({2}), Tensor({2}, Dtype::f64)}) ==
-        "concatenate: part 1 is f64 [2] on cpu, expected to match part 0, f32 [2] on cpu, except along index 0");
+        "concatenate: part 1 is f64 [2] on cpu, expected to match part 0 (f32 [2] on cpu) except along index 0");
 }
 
 TEST_CASE("permute: every order of three indices, and transposes of more than one tile") {

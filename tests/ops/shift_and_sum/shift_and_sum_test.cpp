@@ -246,5 +246,5 @@ TEST_CASE("shift_and_sum_cached: messages") {
   CHECK(said({2, 1, 4}, {1, 7, 4}, 0) == "shift_and_sum_cached: index b is 2 in v_bcd[2 1 4] but 1 in rings_bsd[1 7 4]");
   CHECK(said({2, 1, 4}, {2, 7, 4}, -1) == "shift_and_sum_cached: past is -1, expected 0 .. 9223372036854775806");
   CHECK(said({2, 1, 4}, {2, 7, 4}, INT64_MAX) == "shift_and_sum_cached: past is 9223372036854775807, expected 0 .. 9223372036854775806");
-  CHECK(said({2, 1, 4}, {2, 7, 4}, 0, {.dropout = 0.5}) == "shift_and_sum_cached: dropout is 0.5, expected none");
+  CHECK(said({2, 1, 4}, {2, 7, 4}, 0, {.dropout = 0.5}) == "shift_and_sum_cached: dropout is 0.5, expected 0");
 }

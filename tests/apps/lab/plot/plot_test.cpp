@@ -341,10 +341,10 @@ TEST_CASE("plot: messages") {
   const auto error = [&](const std::string& name) { return test::bounded_error([&] { read_records(folder / name); }); };
   CHECK(error("none") == folder / "none: no such run");
   for (const char* name : {"nothing", "empty"}) CHECK(read_records(folder / name).records == 0);
-  CHECK(error("broken") == folder / "broken/metrics.jsonl:3: not JSON: fault at byte 12 of 11");
+  CHECK(error("broken") == folder / "broken/metrics.jsonl:3: invalid JSON at byte 12 of 11");
   CHECK(error("text") == folder / "text/metrics.jsonl:1: lr is \"high\", expected a number");
   for (const auto& [text, fault] : {std::pair("[1]\n", "expected a JSON object"),
-           {"{\"step\":[[1]]}\n", "step is [[1]], expected a number"}, {"{{{{\n", "not JSON: fault at byte 2 of 5"}}) {
+           {"{\"step\":[[1]]}\n", "step is [[1]], expected a number"}, {"{{{{\n", "invalid JSON at byte 2 of 5"}}) {
     folder.write("odd/metrics.jsonl", text);
     CHECK(error("odd") == folder / "odd/metrics.jsonl:1: " + fault);
   }
