@@ -77,7 +77,7 @@ template <class Kernel> void run(const char* name, Device device, int64_t rows, 
 template <class F> void with_type(const Tensor& t, F f) {
   if (t.dtype() == Dtype::f32) return f(float{});
   if (t.dtype() == Dtype::f64) return f(double{});
-  fail("unit_rows: dtype {}, expected f32 or f64", {name_of(t.dtype())});
+  fail("unit_rows: the dtype is {}, expected f32 or f64", {name_of(t.dtype())});
 }
 
 Tensor unit_rows(const Arg& x_rc) {

@@ -41,7 +41,7 @@ void add_options(CLI::App& app, Options& options) {
   CLI::App* const importing = app.add_subcommand("import", "Turn a folder of Hugging Face's GPT-2, Llama, Qwen2 or Qwen3 into a run");
   importing->add_option("model", options.source, "Hugging Face folder")->required();
   importing->add_option("run", options.target, "Run to create: a name, or a path with a slash")->required();
-  importing->add_option("--dropout", options.dropout, "Dropout rate for further training; by default the folder's")
+  importing->add_option("--dropout", options.dropout, "Dropout rate for further training; by default the imported model's rate")
       ->check([](const std::string& text) {
         double value = 0;
         const bool is_rate = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 0.999;  // NaN fails both
@@ -52,7 +52,7 @@ void add_options(CLI::App& app, Options& options) {
   CLI::App* const exporting =
       app.add_subcommand("export", "Turn a run into a folder for Hugging Face's transformers, or into a GGUF file for llama.cpp");
   exporting->add_option("run", options.source, kWeightsHelp)->required();
-  exporting->add_option("folder", options.target, "Folder to create; with --gguf, a file")->required();
+  exporting->add_option("folder", options.target, "Folder to create; with --gguf, the file to create")->required();
   add_checkpoint_note(*exporting);
   exporting->add_option("--gguf", options.gguf, "Write a GGUF file with matrices in f32, f16, bf16 or q8_0 (8 bits)");
   exporting->add_flag("--without-tokenizer", options.without_tokenizer, "Write a GGUF file without the tokenizer");

@@ -121,7 +121,7 @@ struct Members {
 void check_keys(const Members& json, const Kind& kind) {
   for (const std::string& name : json.get<std::vector<std::string>>("architectures", {}))
     if (name != kind.with_head && name != kind.without_head)
-      fail("{}: architectures is {}, expected {} or {}", {json.where, one_line(name), kind.with_head, kind.without_head});
+      fail("{}: architectures: {}, expected {} or {}", {json.where, one_line(name), kind.with_head, kind.without_head});
   for (const auto& [key, expected] : kFlags)
     if (json.get(key, expected) != expected) json.refuse(key, expected ? "false" : "true");
   if (!member(json.object, "quantization_config").is_null())
@@ -136,7 +136,7 @@ void read_gpt2(ModelConfig& config, const Members& json, double dropout) {
   config.block.activation = found->second;
   const double embeddings = json.get("embd_pdrop", 0.1), attention = json.get("attn_pdrop", 0.1), residual = json.get("resid_pdrop", 0.1);
   if (dropout < 0 && (embeddings != attention || attention != residual))
-    fail("{}: embd_pdrop, attn_pdrop and resid_pdrop are {}, {} and {}, but ricci has only one rate; choose a rate with --dropout",
+    fail("{}: embd_pdrop, attn_pdrop and resid_pdrop are {}, {} and {}, but ricci has only one dropout rate; choose a rate with --dropout",
         {json.where, embeddings, attention, residual});
   config.block.dropout = dropout >= 0 ? dropout : residual;
 }
@@ -214,7 +214,7 @@ void check_is(const ModelConfig& c, const Kind& kind) {
   expect(c.block.activation == Activation::silu, "activation", name_of(c.block.activation));
   expect(c.embedding.rope_fraction == 1, "rope_fraction", format_message("{}", {c.embedding.rope_fraction}));
   if (&kind == &kLlama && c.d % attention.heads)  // only transformers' Llama requires it
-    fail("model.heads: {} does not divide d = {}, but {} requires it", {attention.heads, c.d, kind.type});
+    fail("model.heads: {}, expected a divisor of d = {} for {}", {attention.heads, c.d, kind.type});
 }
 
 Json rope_scaling(const RotaryFrequencies& rope) {

@@ -42,7 +42,7 @@ void check_names(const WeightFiles& files) {
   for (const auto& [name, file] : files.files)
     for (const auto& [part, wrapper] : kWrappers)
       if (name.find(part) != name.npos)
-        fail("{}: tensor {}: its name contains the {} of {}", {files.folder, one_line(name), part, wrapper});
+        fail("{}: the name of tensor {} contains the {} of {}", {files.folder, one_line(name), part, wrapper});
 }
 
 // True if all names but lm_head.weight have the prefix. A file has the prefix on all of these names or on none.
@@ -80,7 +80,7 @@ void load(Model& model, const WeightFiles& files) {
 // text under one of these names.
 void write_folder(const std::string& folder, const std::vector<std::pair<const char*, std::string>>& texts, const NamedTensors& tensors) {
   const auto path = [&](const char* name) { return folder + "/" + name; };
-  const auto refuse = [&](const char* name) { fail("{}: already holds a model ({})", {folder, name}); };
+  const auto refuse = [&](const char* name) { fail("{}: already contains a model ({})", {folder, name}); };
   for (const char* name : {kWeights, kIndex, "vocab.json", "merges.txt"})
     if (is_there(path(name))) refuse(name);
   for (const auto& [name, text] : texts)
@@ -111,7 +111,7 @@ std::string write_imported_run(
   check(config);
   give_differing(config);
   RunFolder run = RunFolder::to_train({folder, config});
-  if (!run.checkpoints().steps().empty()) fail("{}: already holds a run", {folder});
+  if (!run.checkpoints().steps().empty()) fail("{}: already contains a run", {folder});
   run.begin({.tokenizer = tokenizer, .chat = chat.kept});
   run.save_model(model, 0);
   return format_message("{}: {} parameters from {}\n{}, vocabulary {}, context {}{}",
@@ -130,7 +130,7 @@ std::string import_hugging_face(const std::string& folder, const std::string& ru
   config.output.tie = was_tied && !has_own_head(files, weight_map(config));
   const std::shared_ptr<const Tokenizer> tokenizer = without_tokenizer ? nullptr : read_hf_tokenizer(folder, json);
   if (tokenizer && tokenizer->vocab_size() > config.vocab)
-    fail("{}: its tokenizer has {} tokens, but its config.json has vocab_size: {}; add --without-tokenizer to omit the tokenizer",
+    fail("{}: the tokenizer has {} tokens, but config.json has vocab_size = {}; add --without-tokenizer to omit the tokenizer",
         {folder, tokenizer->vocab_size(), config.vocab});
   const HfChatTemplate chat = without_tokenizer ? HfChatTemplate() : read_hf_chat_template(folder, tokenizer);
   Model model(config);

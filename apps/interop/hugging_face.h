@@ -69,7 +69,7 @@ ImportedTemplate template_to_export(const RunFolder& run);
 std::string to_jinja(const ChatTemplate& form);
 
 // Writes a run folder for the model: config.yaml with its keys and no data, tokenizer.json if the tokenizer is not null, the chat template
-// and model.safetensors. Returns lines about the run. Error: the folder already holds a model or checkpoints, or cannot be written.
+// and model.safetensors. Returns lines about the run. Error: the folder already contains a model or checkpoints, or cannot be written.
 std::string write_imported_run(
     const std::string& path, Model& model, const Tokenizer* tokenizer, const std::string& origin, const HfChatTemplate& chat = {});
 

@@ -16,7 +16,7 @@ namespace ricci::apps {
 // Converts a transformers folder, with its tokenizer, if any, into a run with this name or path (new_run). `dropout`: by default the
 // folder's rate. Returns lines about the run. After an error, no run is left. Errors: the architecture is unknown; a setting of config.json
 // has no equivalent in ricci; a tensor is missing or has the wrong shape; the tokenizer has more tokens than the vocabulary; the run folder
-// already holds a model.
+// already contains a model.
 std::string import_hugging_face(
     const std::string& folder, const std::string& run, std::optional<double> dropout, bool without_tokenizer = false);
 

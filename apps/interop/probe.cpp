@@ -55,7 +55,7 @@ Batch load_batch(const SafetensorsFile& file, Objective objective, Device device
   const Tensor ids_bc = load_integers(file, "ids", 2, "[batch position]");
   const Shape& ids = ids_bc.shape();
   for (const std::string& name : file.names())
-    if (name != "ids" && name != "targets" && name != "lengths") fail("{}: tensor {} is not read by this family", {file.path(), name});
+    if (name != "ids" && name != "targets" && name != "lengths") fail("{}: tensor {} is not used by this family", {file.path(), name});
   Tensor targets, lengths_b;
   if (objective != Objective::next_cell) {
     const bool labels = objective == Objective::label;
@@ -68,7 +68,7 @@ Batch load_batch(const SafetensorsFile& file, Objective objective, Device device
     fail("{}: lengths {} and ids {} have different batch sizes", {file.path(), show(lengths_b.shape()), show(ids)});
   for (int64_t i = 0; lengths_b && i < lengths_b.size(); ++i)
     if (const int64_t length = lengths_b.data<int64_t>()[i]; length < 0 || length > ids[1])
-      fail("{}: length {} at [{}] of lengths is outside 0 .. {}", {file.path(), length, i, ids[1]});
+      fail("{0}: lengths[{2}] is {1}, expected 0 to {3}", {file.path(), length, i, ids[1]});
   return to(Batch{ids_bc, targets, lengths_b}, device);
 }
 
@@ -105,7 +105,7 @@ void add_options(CLI::App& app, Options& options) {
          "safetensors file with ids and targets, i64 [batch position] (classifier: targets [batch]; coarse: no targets), and lengths, i64 "
          "[batch], if sequences are padded")
       ->required();
-  app.add_option("-o,--output", options.output, "safetensors file to write: logits, loss, grad.NAME")->required();
+  app.add_option("-o,--output", options.output, "safetensors file to write, with logits, loss and grad.NAME")->required();
   apps::add_compute_options(app, options.compute);
 }
 

@@ -99,7 +99,7 @@ int run(const Options& options) {
     fail("--tolerance: expected a number above 0, got {}", {options.tolerance});
   const std::vector<Device> devices = devices_of(options);
   const auto rows = run_checks(options, devices);
-  if (rows.empty()) fail("no op is called '{}'; --list shows them", {options.op});
+  if (rows.empty()) fail("no op is called '{}'; --list shows all ops", {options.op});
   return print_table(rows, devices, options.tolerance);
 }
 

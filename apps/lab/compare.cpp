@@ -125,7 +125,7 @@ std::vector<uint64_t> seeds_of(const std::vector<uint64_t>& given) {
   constexpr uint64_t kMost = 20;
   if (given.size() == 1) {
     if (given[0] < 1 || given[0] > kMost)
-      fail("--seeds: expected 1 to {} seeds for each model, got {}; to choose seeds, list them: 4,{}", {kMost, given[0], given[0]});
+      fail("--seeds: expected 1 to {} seeds for each model, got {}; to choose seeds, list them, such as 4,{}", {kMost, given[0], given[0]});
     std::vector<uint64_t> seeds(given[0]);
     std::iota(seeds.begin(), seeds.end(), 1);
     return seeds;
@@ -160,9 +160,9 @@ void add_options(CLI::App& app, Options& options) {
   add_run_arguments(app, options.comparison,
       "Run file, or comparison file with models as NAME: [RUN FILE, KEY=VALUE, ...], then keys for all models: steps=500. A list trains "
       "a model for each value: lr=[1e-3,3e-4]");
-  app.add_option("--equal", options.equal, "Quantity to match with the first model's: " + list_of<Equal>())->capture_default_str();
+  app.add_option("--equal", options.equal, "Quantity to keep equal to the first model's: " + list_of<Equal>())->capture_default_str();
   app.add_option("--change", options.change, "Key to change in the other models: " + list_of<Change>())->capture_default_str();
-  app.add_option("--seeds", options.seeds, "Seeds of each model: a number (3 means 1, 2 and 3) or a list such as 4,7; by default 1")
+  app.add_option("--seeds", options.seeds, "Seeds of each model: a number (3 means 1, 2 and 3) or a list, such as 4,7; by default 1")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(at_least_zero);

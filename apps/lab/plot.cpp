@@ -59,7 +59,7 @@ int plot(Options options) {
     return 0;
   }
   if (const double steps = options.curves.smooth; steps != 0 && !(steps >= 1 && steps <= 1e9))
-    fail("--smooth: expected a number of steps from 1 to 1e9, or 0, got {}", {steps});
+    fail("--smooth: expected 0 or from 1 to 1e9 steps, got {}", {steps});
   if (options.report.out.empty()) options.report.out = "plot.svg";
   publish(make_report(options), options.report);
   std::printf("saved %s\n", options.report.out.c_str());

@@ -24,8 +24,8 @@ int run(const Options& options) {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("runs", options.runs, "Run folders, names or patterns of names such as 'cmp3*'; by default all");
-  app.add_option("--sort", options.sort, "age (the newest first), loss (the best first), name, or step (the most steps first)")
+  app.add_option("runs", options.runs, "Run folders, run names or name patterns, such as 'cmp3*'; by default all");
+  app.add_option("--sort", options.sort, "Sort by age (newest first), loss (best first), name or step (most steps first)")
       ->capture_default_str();
   app.add_option("--limit", options.limit, "Maximum number of runs to list, from the top")->check(at_least_one);
   add_json_flag(app, options.report);

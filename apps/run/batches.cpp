@@ -72,7 +72,7 @@ EvaluationBatches evaluation_batches(const TrainConfig& config, const Tokens& to
   if (is_classifier(config) || has_mask(config)) return EvaluationBatches::documents(tokens, batch, context);
   const int64_t window = std::clamp<int64_t>(tokens.size() - 1, 1, context);
   if (config.eval_from >= window)
-    fail("eval_from: {} is too large: a window of {} has {} positions, counted from 0", {config.eval_from, tokens.name(), window});
+    fail("eval_from: {} is too large; a window of {} has {} positions, counted from 0", {config.eval_from, tokens.name(), window});
   return EvaluationBatches::windows(tokens, batch, window, window < context ? std::min(stride, window) : stride, config.eval_from);
 }
 

@@ -130,7 +130,7 @@ Sequence make_sequence(const Tokenizer& tokenizer, const Question& question, con
   }
   const auto scored = std::ssize(ids) - before;
   if (scored < 1 || scored > window)
-    fail("{}: the choice '{}' has {} tokens after the context, expected 1 .. {}", {question.place, one_line(choice), scored, window});
+    fail("{}: the choice '{}' has {} tokens after the context, expected 1 to {}", {question.place, one_line(choice), scored, window});
   ids.erase(ids.begin(), ids.end() - std::min(std::ssize(ids), window + 1));
   return {std::move(ids), scored, nullptr};
 }

@@ -146,8 +146,7 @@ struct Reader {
     const bool again = !seen.insert(key).second;
     if (again && has_lines) fail("{}: {} is given twice", {where, key});
     const auto is_list = [&](const Field& f) { return f.key == key && std::holds_alternative<std::vector<std::string>*>(f.value); };
-    if (again && std::any_of(fields.begin(), fields.end(), is_list))
-      fail("{0}: {1} is given twice; {1}='[A, B]' is a list of both", {where, key});
+    if (again && std::any_of(fields.begin(), fields.end(), is_list)) fail("{0}: {1} is given twice; {1}='[A, B]' gives both", {where, key});
     settings.push_back({key, where, std::make_shared<const YAML::Node>(value), folder});
   }
   void add_section(const std::string& prefix, const std::string& where, const YAML::Node& node) {
@@ -160,7 +159,7 @@ struct Reader {
       const YAML::Node& key = item.first;
       if (!key.IsScalar()) fail("{}: expected a key, got {}", {place(key), describe(key)});
       if (prefix.empty() && key.Scalar() == "base") {  // read_file reads it
-        if (!seen.insert("base").second) fail("{}: base is given twice", {place(key)});
+        if (!seen.insert("base").second) fail("{}: the key base is given twice", {place(key)});
         continue;
       }
       add(prefix + key.Scalar(), place(key), item.second);
@@ -216,7 +215,7 @@ void read_override(const std::string& word, Reader& line) {
     if (!is_known(line.fields, key) && !is_section(line.fields, key))
       fail("{}: unknown key '{}'{}", {line.source, one_line(key), suggestion_for(key, line.fields)});
     if (key.size() + 1 < word.size())
-      fail("{}: ~{} removes the key and allows no value: expected ~{}, got '{}'", {line.source, key, key, one_line(word)});
+      fail("{}: ~{} removes the key and allows no value; expected ~{}, got '{}'", {line.source, key, key, one_line(word)});
     std::erase_if(line.settings, [&](const Setting& each) { return each.key == key || each.key.starts_with(key + "."); });
     return;
   }
@@ -259,7 +258,7 @@ void check_mixers(const Setting& setting, const std::vector<Field>& readers) {
   for (const auto& entry : *setting.value) {
     const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "";
     if (std::find(mixers.begin(), mixers.end(), name) == mixers.end())
-      fail("{}: {}: no layer has mixer '{}', expected {}",
+      fail("{}: {}: no layer has the mixer '{}', expected {}",
           {setting.place, setting.key, one_line(name), fmt::format("{}", fmt::join(mixers, ", "))});
   }
 }

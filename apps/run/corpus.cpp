@@ -63,11 +63,11 @@ bool trains_vocabulary(const TrainConfig& config) {
 void check_tokens(const TrainConfig& config, const Tokens& tokens) {
   const int64_t classes = is_classifier(config) ? config.model.settings<Classifier>().classes : INT64_MAX;
   if (is_classifier(config) && tokens.classes() == 0)
-    fail("data: {} has no labels, but model.family: classifier learns from them; format: {} with label_field reads them, and so does "
+    fail("data: {} has no labels, but a classifier learns from labels; format={} with label_field reads labels, and so does "
          "ricci prepare",
         {tokens.name(), list_of_formats(&FormatTraits::has_fields, " or ")});
   if (tokens.classes() > classes)
-    fail("data: {} has labels of {} classes, but model.classes: {}", {tokens.name(), tokens.classes(), classes});
+    fail("data: {} has labels of {} classes, but model.classes is {}", {tokens.name(), tokens.classes(), classes});
   if (tokens.has_mask() == has_mask(config)) return;
   if (has_mask(config))
     fail("format: {0}, but {1} has no answers; ricci prepare --format {0} makes shards with answers",

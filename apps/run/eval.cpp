@@ -55,7 +55,7 @@ void check_options(const RunFolder& run, const Options& options) {
   if (!options.choices.empty() && !config.model.traits().writes_text())
     fail("--choices: {} gives no probability of the next token (model.family: {})", {run.path(), name_of(config.model.family)});
   if (has_cells && options.from) fail("--from: {} scores cells, not positions", {run.path()});
-  if (has_cells && options.stride) fail("--stride: {} scores cells, and overlapping windows would score them twice", {run.path()});
+  if (has_cells && options.stride) fail("--stride: {} scores cells, but overlapping windows would score them twice", {run.path()});
   if (config.data.empty() && config.validation.empty() && options.choices.empty())
     fail("--data: {} was imported and has no validation text; name a text to score", {run.path()});
 }
@@ -222,7 +222,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--batch", options.batch, "Windows per batch")->check(at_least_one)->capture_default_str();
   app.add_flag("--words", options.with_words, "Also print the perplexity per word (lm-eval's words, separated by white space)");
   CLI::Option* const choices = app.add_option("--choices", options.choices,
-      "Score the questions of a JSONL file, with the fields of HellaSwag, ARC or PIQA, or context, choices and answer");
+      "Score the questions of a JSONL file, with the fields of HellaSwag, ARC or PIQA, or the fields context, choices and answer");
   for (const char* other : {"--data", "--format", "--encoding", "--text-field", "--label-field", "--stride", "--from", "--words"})
     choices->excludes(app.get_option(other));
   app.add_flag("--json", options.as_json, "Print JSON");

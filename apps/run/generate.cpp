@@ -50,7 +50,7 @@ OpenModel open_writer(const Options& options) {
   if (config.traits().writes_text()) return open;
   const char* const advice =
       is_classifier(open.run.config()) ? "ricci predict prints the class of a text" : "ricci analyze completions shows what it predicts";
-  fail("{}: model.family: {} writes no text; {}", {open.run.path(), name_of(config.family), advice});
+  fail("{}: a {} model writes no text; {}", {open.run.path(), name_of(config.family), advice});
 }
 
 Continuation start(const OpenModel& open, const WritingOptions& options) {
@@ -211,9 +211,9 @@ void add_options(CLI::App& app, Options& options) {
       "Answer each line of stdin; with --jsonl, each line {\"messages\": [...]} is answered by a line {\"answer\": ...}");
   for (const char* other : {"--prompt", "--prompt-file", "--samples"}) chat->excludes(app.get_option(other));
   app.add_option("--system", options.system, "A system message at the start of the conversation")->needs(chat);
-  keep_brackets(
-      app.add_option("--template", options.form, "Chat template: chatml, llama3, or six strings as in the key chat; by default the run's")
-          ->needs(chat));
+  keep_brackets(app.add_option("--template", options.form,
+                       "Chat template: chatml, llama3, or six strings as for the key `chat`; by default the run's")
+                    ->needs(chat));
   add_field_options(app, options.writing.sampling);
   add_model_options(app, options.model, "Tokens of context for the next token");
 }

@@ -120,7 +120,7 @@ InitSource::InitSource(const TrainConfig& config) {
   if (!kept_tokenizer_ || is_chat(config)) return;
   if (config.eos == Eos::document) kept_tokenizer_ = with_own_eos(kept_tokenizer_);
   if (const Eos eos = kept_tokenizer_->eos(); !follows_tokenizer_eos(config) && eos != config.eos)
-    fail("init: {} has eos: {}, expected {}; choose a tokenizer with this eos by tokenizer=FILE",
+    fail("init: {} has eos = {}, expected {}; choose a tokenizer with this eos by tokenizer=FILE",
         {config.init, name_of(eos), name_of(config.eos)});
   if (config.chat == run.config().chat) template_ = read_template(run.path());
 }

@@ -109,7 +109,8 @@ TrainConfig with_text(const TrainConfig& config, const TextOptions& options) {
   } else if (!named.file.empty() && !has_mask(config) && !(learned_shards && label_field.empty())) {
     text.format = named.format;
   }
-  if (has_mask(text) != has_mask(config)) fail("--format: {}, but the run learned {}", {name_of(text.format), name_of(config.format)});
+  if (has_mask(text) != has_mask(config))
+    fail("--format: {}, but the run was trained with {}", {name_of(text.format), name_of(config.format)});
   const FormatTraits &before = traits_of(config.format), &now = traits_of(text.format);
   if (!now.has_fields() || now.check_field != before.check_field) {  // a column number is not a member name
     text.text_field.clear();

@@ -186,10 +186,10 @@ void add_options(CLI::App& app, Options& options) {
   CLI::Option* const documents = app.add_option("texts", options.documents, "Documents to classify; by default the lines of stdin");
   keep_brackets(documents);
   CLI::Option* const data =
-      app.add_option("--data", options.text.paths, "Files or folders with documents; plain text has one per line")->excludes(documents);
+      app.add_option("--data", options.text.paths, "Files or folders with documents (plain text: one per line)")->excludes(documents);
   add_text_options(app, options.text, true);
   app.get_option("--encoding")->needs(data);
-  app.add_flag("--jsonl", options.json_lines, "Read and write JSON lines; the document is the run's text_field, or \"text\"");
+  app.add_flag("--jsonl", options.json_lines, "Read and write JSON lines; the document is in the run's text_field, or \"text\"");
   app.add_option("--batch", options.batch, "Documents per batch (1: immediate answers)")->check(at_least_one)->capture_default_str();
   add_model_options(app, options.model, "Tokens of a document that are read");
 }

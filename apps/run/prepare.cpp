@@ -68,7 +68,7 @@ int prepare(Options options) {
   Documents documents = open_documents(options.text);
   const FormatTraits& format = traits_of(documents.options.format);
   if (format.has_template && !options.eos.empty())
-    fail("--eos: does not apply to format {}: the chat template has its own end tokens", {format.name});
+    fail("--eos: does not apply to format {}; the chat template has its own end tokens", {format.name});
   if (!format.has_template && !asked.chat.empty()) fail("--chat: applies only to messages, not to format {}", {format.name});
   if (format.has_template && asked.chat.empty()) documents.options.chat = {"chatml"};
   const auto tokenizer = tokenizer_for(options, documents);
@@ -91,20 +91,20 @@ int prepare(Options options) {
 
 void add_options(CLI::App& app, Options& options) {
   DocumentOptions& documents = options.text.documents;
-  app.add_option("inputs", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
+  app.add_option("inputs", options.text.paths, "Files, folders and tar archives, plain or compressed, of one format")->required();
   app.add_option("-o,--output", options.output, "Output folder. Run the same command again to resume after an interruption")->required();
-  app.add_option("--tokenizer", options.tokenizer, "char, byte, or a tokenizer file, such as ricci tokenize makes")->capture_default_str();
+  app.add_option("--tokenizer", options.tokenizer, "Tokenizer: char, byte or a file, such as from ricci tokenize")->capture_default_str();
   CLI::Option* const eos = app.add_option("--eos", options.eos,
       "Put an end token after each line or document: " + list_of<Eos>() +
           "; by default document, but none if each file is a document or documents have labels");
   app.add_option("--eos-piece", options.eos_piece, "The end token; by default the tokenizer's own, or <eos>")->needs(eos);
   add_text_options(app, options.text, false);
-  app.add_option("--chat", documents.chat, "Chat template: chatml (default), llama3, or six strings as in the key chat");
+  app.add_option("--chat", documents.chat, "Chat template: chatml (default), llama3, or six strings as for the key `chat`");
   CLI::Option* const format = app.get_option("--format");
   format->description(format->get_description() + "; u16: ids of two bytes, such as nanoGPT's train.bin");
   CLI::Option* const classes =
       app.add_option("--classes", documents.classes, "Number of classes; labels are 0 .. N-1")->check(at_least_one);
-  app.add_option("--labels", documents.labels, "Names of the classes, if labels are words: negative,positive")
+  app.add_option("--labels", documents.labels, "Names of the classes, if labels are words, such as negative,positive")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->excludes(classes);

@@ -28,7 +28,7 @@ void compare(Ranks& ranks, const char* name, const std::string& mine) {
   const std::vector<std::string> all = ranks.from_all(mine);
   for (int r = 1; r < ranks.count(); ++r)
     if (const std::string& other = all[static_cast<size_t>(r)]; other != all[0])
-      fail("{} has {} {}; {} has {}", {ranks.name(r), name, other, ranks.name(0), all[0]});
+      fail("{} has {} {}, but {} has {}", {ranks.name(r), name, other, ranks.name(0), all[0]});
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ void RunFolder::continue_with(const TrainConfig& asked) {
   if (!other.empty())
     fail("{0}: contains a run with {1}; name=... starts a new run, and init={0} name=... trains this model further", {path(), other});
   if (const int64_t done = step_of(*newest_); asked.steps < done)
-    fail("{}: has already done {} steps, more than steps: {}", {path(), done, asked.steps});
+    fail("{}: has already done {} steps, more than steps = {}", {path(), done, asked.steps});
   config_ = asked;
 }
 
@@ -143,7 +143,7 @@ RunFolder RunFolder::open(const std::string& name, Vocabulary vocabulary) {
   if (!run.tokenizer_ && vocabulary == Vocabulary::needed)
     fail("{}: is missing; a model that was imported without a tokenizer reads and writes no text", {tokenizer});
   if (run.tokenizer_ && run.tokenizer_->vocab_size() > vocab)
-    fail("{}: has {} tokens, but {} has model.vocab: {}", {tokenizer, run.tokenizer_->vocab_size(), run.path_of(kConfigFile), vocab});
+    fail("{}: has {} tokens, but {} has model.vocab = {}", {tokenizer, run.tokenizer_->vocab_size(), run.path_of(kConfigFile), vocab});
   return run;
 }
 
@@ -280,7 +280,7 @@ SafetensorsFile RunFolder::open_weights() const {
   if (!file && weights_.is_last()) fail("cannot read {}: No such file or directory", {path_of(kModelFile)});
   if (!file) {
     const std::string kept = fmt::format("{}", fmt::join(checkpoints().steps(), ", "));
-    fail("{}: no checkpoint '{}'; there are best, last and steps {}",
+    fail("{}: has no checkpoint '{}', only best, last and steps {}",
         {path(), weights_.file.empty() ? weights_.which : weights_.file, kept.empty() ? "(none)" : kept});
   }
   file->verify();

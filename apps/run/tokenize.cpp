@@ -177,26 +177,25 @@ void count(Options& options) {
 void add_common(CLI::App& app, Options& options) {
   app.add_flag(
       "--lowercase", options.recipe.open.lowercase, "Convert texts to lower case without accents, for the vocab.txt of an uncased model");
-  CLI::Option* const eos =
-      app.add_option("--eos", options.eos, "Put <eos> after each line or document: none, line, document")->capture_default_str();
-  app.add_option("--eos-piece", options.recipe.eos_piece, "The text of <eos>; by default the tokenizer's own end of text after documents")
+  CLI::Option* const eos = app.add_option("--eos", options.eos, "Unit that ends with <eos>: none, line or document")->capture_default_str();
+  app.add_option("--eos-piece", options.recipe.eos_piece, "Text of <eos>; by default <eos>, or after documents the tokenizer's own")
       ->needs(eos);
   add_threads_option(app);
 }
 
 void add_train(CLI::App& app, Options& options) {
-  app.add_option("texts", options.text.paths, "Files, folders and tar archives of one format, plain or compressed")->required();
+  app.add_option("texts", options.text.paths, "Files, folders and tar archives, plain or compressed, of one format")->required();
   add_text_options(app, options.text, false);
   app.add_option("-o,--output,--out", options.out, "Tokenizer file to write")->capture_default_str();
   app.add_option("--kind", options.recipe.name, list_of_tokenizers())->capture_default_str();
   app.add_option("--vocab", options.recipe.training.vocab, "Vocabulary size; 0 keeps all words")
       ->check(at_least_zero)
       ->capture_default_str();
-  app.add_option("--min-count", options.recipe.training.min_count, "Words and pairs that occur less often do not become tokens")
+  app.add_option("--min-count", options.recipe.training.min_count, "Minimum count of words and pairs that become tokens")
       ->check(at_least_one)
       ->capture_default_str();
   app.add_option("--special", options.recipe.training.special, "A text that is always one token; repeatable")->allow_extra_args(false);
-  app.add_option("--split", options.split, "BPE: how texts are divided into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
+  app.add_option("--split", options.split, "How BPE divides texts into words: gpt2, llama3, qwen2, smollm")->capture_default_str();
   CLI::Option* const from =
       app.add_option("--from", options.from, "Keep only the tokens of this tokenizer that the texts need, without training");
   for (const char* option : {"--kind", "--vocab", "--min-count", "--split"}) from->excludes(app.get_option(option));
@@ -230,7 +229,7 @@ void add_options(CLI::App& app, Options& options) {
   CLI::App* const encoding = add("encode", "Convert texts, or stdin, to ids on stdout", encode);
   CLI::Option* const texts =
       encoding->add_option("texts", options.text.paths, "Files or folders, as for train; by default a text on stdin");
-  CLI::Option* const u16 = encoding->add_flag("--u16", options.u16, "Write ids as two bytes each, the lower byte first");
+  CLI::Option* const u16 = encoding->add_flag("--u16", options.u16, "Write each id as two bytes, the lower byte first");
   encoding->add_flag("--special", options.special, "Begin with the token that the tokenizer puts before each text");
   encoding->add_flag("--jsonl", options.json_lines, "Convert lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")
       ->excludes(u16)
@@ -238,7 +237,7 @@ void add_options(CLI::App& app, Options& options) {
   CLI::App* const decoding = add("decode", "Convert ids on stdin to text on stdout", decode);
   decoding->add_flag("--jsonl", options.json_lines, "Convert lines {\"ids\": [...]} on stdin to lines {\"text\": ...}");
   CLI::App* const talking = add("chat", "Convert lines {\"messages\": [...]} on stdin to ids, with 1 for each scored id", chat);
-  keep_brackets(talking->add_option("--template", options.form, "chatml (default), llama3, or six strings, as in the key chat"));
+  keep_brackets(talking->add_option("--template", options.form, "Chat template: chatml (default), llama3, or six strings as in `chat`"));
   CLI::App* const counting = add("count", "Count the tokens of texts", count);
   counting->add_option("texts", options.text.paths, "Files or folders, as for train")->required();
   for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text, false);

@@ -57,7 +57,7 @@ void check_texts(const TrainConfig& config) {
 void check_scored(const TrainConfig& config, const Model& model) {
   const int64_t context = config.sequence_length();
   if (first_scored(model, context) == context)
-    fail("context: {} is too short: a {} model scores none of its tokens", {context, name_of(config.model.family)});
+    fail("context: {} is too short for a {} model to score a token", {context, name_of(config.model.family)});
 }
 
 // True if any rank was asked to end. All ranks must leave the loop before the same step.
@@ -67,7 +67,7 @@ bool end_requested(Ranks& ranks) { return ranks.sum_numbers({Interrupt::requeste
 // last step saved).
 void note_evaluation(const Evaluation& evaluation, Metrics& record, TrainState& state, int64_t saved) {
   if (!std::isfinite(evaluation.nats_per_token))
-    fail("step {}: the validation loss is {}; the last step saved is {}", {state.step, evaluation.nats_per_token, saved});
+    fail("step {}: the validation loss is {}; the last saved step is {}", {state.step, evaluation.nats_per_token, saved});
   state.note_evaluation(evaluation.nats_per_token);
   record.val_loss = evaluation.nats_per_token;
   record.val_accuracy = evaluation.accuracy();

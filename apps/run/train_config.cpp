@@ -23,7 +23,7 @@ void visit_fields(SampleConfig& c, const Fields& all) {
   field("tokens", c.tokens, "tokens to write (0: no sample, the default for classifier and coarse models)").at_least(0).follows();
   field("every", c.every, "steps between samples (0: only after the last step)").at_least(0);
   field("prompt", c.prompt,
-      "text to continue (default: a newline, the first question of data with answers, or with eos: document the start of a document)");
+      "text to continue (by default a newline, for data with answers the first question, or with eos=document the start of a document)");
   visit_fields(c.sampling, field);
 }
 
@@ -138,13 +138,13 @@ void check_data(const TrainConfig& c) {
     fail("weights: has {} entries, expected {} (one for each entry of data)", {c.weights.size(), c.data.size()});
   constexpr int64_t most = INT32_MAX;  // a sequence index uses 32 of the 64 bits of its random number's index
   if (c.batch > most || c.accumulation > most || c.batch * c.accumulation > most)
-    fail("batch: {} times accumulation: {} is more than {} sequences per step", {c.batch, c.accumulation, most});
+    fail("batch: {} times accumulation = {} is more than {} sequences per step", {c.batch, c.accumulation, most});
   if (c.context && *c.context > c.model.ctx) fail("context: {} exceeds model.ctx = {}", {*c.context, c.model.ctx});
 }
 
 void check_classifier(const TrainConfig& c) {
   if (!traits_of(c.format).is_text() && c.label_field.empty())
-    fail("label_field: is not set, but model.family: classifier learns from labelled documents");
+    fail("label_field: is not set, but a classifier (model.family) learns from labelled documents");
   const int64_t classes = c.model.settings<Classifier>().classes;
   if (!c.labels.empty() && std::ssize(c.labels) != classes)
     fail("labels: has {} names, expected {} (model.classes)", {c.labels.size(), classes});
@@ -152,22 +152,20 @@ void check_classifier(const TrainConfig& c) {
     if (label->empty() || std::find(c.labels.begin(), label, *label) != label)
       fail("labels: '{}' is empty or a duplicate", {one_line(*label)});
   if (!traits_of(c.format).has_fields() && !c.label_field.empty())
-    fail("label_field: is supported only by {}, but format: {}", {list_of_formats(&FormatTraits::has_fields, " and "), name_of(c.format)});
+    fail("label_field: is supported only by {}, not by {}", {list_of_formats(&FormatTraits::has_fields, " and "), name_of(c.format)});
 }
 
 void check_mask(const TrainConfig& c) {
   const std::string format = name_of(c.format);
-  if (has_mask(c) && !c.model.traits().writes_text())
-    fail("format: {}, but model.family: {} writes no text", {format, name_of(c.model.family)});
+  if (has_mask(c) && !c.model.traits().writes_text()) fail("format: {}, but a {} model writes no text", {format, name_of(c.model.family)});
   if (has_mask(c) && c.pack == Pack::stream)
-    fail("pack: stream, but format: {} must not cut {}, expected none or best", {format, is_chat(c) ? "conversations" : "documents"});
-  if (!has_mask(c) && c.pack == Pack::none)
-    fail("pack: none requires a format with answers, but format: {}; expected stream or best", {format});
+    fail("pack: stream, but format {} must not cut {}, expected none or best", {format, is_chat(c) ? "conversations" : "documents"});
+  if (!has_mask(c) && c.pack == Pack::none) fail("pack: none requires a format with answers, not {}; expected stream or best", {format});
 }
 
 // The run folder is runs/NAME.
 void check_name(const std::string& name) {
-  if (one_line(name, name.size()) != name) fail("name: has a control character");
+  if (one_line(name, name.size()) != name) fail("name: contains a control character");
   if (name.empty() || name == "." || name == ".." || name.find('/') != name.npos || name.starts_with(' ') || name.ends_with(' ') ||
       name.size() > 200)
     fail("name: '{}' cannot be the name of a folder", {name.size() > 60 ? name.substr(0, 57) + "..." : name});
@@ -229,7 +227,7 @@ void check(const TrainConfig& config) {
   if (config.cuda_graph && config.device == Device::cpu) fail("cuda_graph: is not supported with device: cpu, expected device: cuda");
   if (config.cuda_graph && config.norms_every > 0) fail("norms_every: is not supported with cuda_graph");
   const int64_t context = config.sequence_length();
-  if (config.eval_from >= context) fail("eval_from: {}, but a window has {} positions, counted from 0", {config.eval_from, context});
+  if (config.eval_from >= context) fail("eval_from: {}, expected less than the {} positions of a window", {config.eval_from, context});
   if (int64_t tokens = 0;
       __builtin_mul_overflow(config.batch * config.accumulation, context, &tokens) || __builtin_mul_overflow(tokens, config.steps, &tokens))
     fail("steps: {} steps of batch {} and context {} have more tokens than 64 bits can count", {config.steps, config.batch, context});

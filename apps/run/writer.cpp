@@ -38,7 +38,7 @@ std::string unescape(std::string_view text, const char* option) {
     const std::string_view letter = text.substr(i + 1, 1);
     const size_t known = letters.find(letter);
     if (letter.empty() || known == letters.npos)
-      fail("{}: unknown escape '\\{}' at byte {}; \\\\ is a backslash", {option, one_line(std::string(letter)), i});
+      fail("{}: unknown escape '\\{}' at byte {}; write \\\\ for a backslash", {option, one_line(std::string(letter)), i});
     result += characters[known];
     ++i;
   }

@@ -10,7 +10,7 @@ EvaluationBatches EvaluationBatches::windows(const Tokens& tokens, int64_t batch
   check_text("evaluation windows", tokens, batch, context);
   if (stride < 1 || stride > context) fail("evaluation windows: stride {} is not between 1 and the context {}", {stride, context});
   if (from < 0 || from >= context)
-    fail("evaluation windows: from is {} with a context of {}, expected 0 to {}", {from, context, context - 1});
+    fail("evaluation windows: 'from' is {} with a context of {}, expected 0 to {}", {from, context, context - 1});
   const int64_t after_first = tokens.size() - 1 - context;  // targets after the first window
   return {tokens, 1 + (after_first + stride - 1) / stride, batch, context, stride, from};
 }

@@ -13,7 +13,7 @@ std::string take_field(std::string_view& rest, const std::string& place, size_t 
   std::string field;
   if (!rest.starts_with('"')) {
     field = rest.substr(0, rest.find(','));
-    if (field.find('"') != field.npos) fail("{}: column {} contains a quote, so it must begin with one", {place, column});
+    if (field.find('"') != field.npos) fail("{}: column {} contains a quote, but does not begin with a quote", {place, column});
     rest.remove_prefix(field.size());
     return field;
   }

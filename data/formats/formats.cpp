@@ -58,12 +58,12 @@ NamedFormat format_of_names(const std::vector<std::string>& paths) {
 void check(const DocumentOptions& o) {
   const FormatTraits& format = traits_of(o.format);
   if (o.documents.empty()) fail("documents: is empty, expected file, line, blank_line, or the text between two documents");
-  if (!format.is_text() && o.documents != "file") fail("documents: is only for format: text; in {} each line is a document", {format.name});
+  if (!format.is_text() && o.documents != "file") fail("documents: applies only to text; in {} each line is a document", {format.name});
   if (!format.has_fields() && !(o.text_field.empty() && o.label_field.empty()))
     fail("{}: only {} have fields",
         {o.text_field.empty() ? "label_field" : "text_field", list_of_formats(&FormatTraits::has_fields, " and ")});
-  if (o.label_field.empty() && o.classes > 0) fail("classes, labels: require label_field");
-  if (!o.label_field.empty() && o.classes == 0) fail("label_field: requires classes or labels");
+  if (o.label_field.empty() && o.classes > 0) fail("classes, labels: require the key label_field");
+  if (!o.label_field.empty() && o.classes == 0) fail("label_field: requires the key classes or labels");
   if (!o.labels.empty() && std::ssize(o.labels) != o.classes)
     fail("labels: has {} names, expected one for each of {} classes", {o.labels.size(), o.classes});
   if (o.classes < 0 || o.classes > INT32_MAX) fail("classes: {}, expected 1 to {}", {o.classes, INT32_MAX});
@@ -85,11 +85,11 @@ int32_t read_label(std::string_view text, const DocumentOptions& options, const 
   const bool is_number = is_integer(text, label);
   if (!is_number && !names.empty()) fail("{}: label '{}' is not one of {}", {place, one_line(text), one_line(join(names, ", ", ", "))});
   if (!is_number)
-    fail("{}: label '{}' is not an integer from 0 to {}; list words in labels, such as [no, yes]",
+    fail("{}: label '{}' is not an integer from 0 to {}; list words in the key labels, such as [no, yes]",
         {place, one_line(text), options.classes - 1});
   if (label < 0 || label >= options.classes)
-    fail("{}: label {} is out of range: the labels of {} classes are 0 to {}; set more classes, or list all labels in labels, such as [1, "
-         "2, 5]",
+    fail("{}: label {} is out of range for {} classes, expected 0 to {}; set more classes, or list all labels in the key labels, such as "
+         "[1, 2, 5]",
         {place, label, options.classes, options.classes - 1});
   return static_cast<int32_t>(label);
 }

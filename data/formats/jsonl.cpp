@@ -25,7 +25,7 @@ Record read_object(const Line& line, const DocumentOptions& options) {
   const bool is_word = label.is_string() && !options.labels.empty();
   if (!is_word && !label.is_number_integer())
     fail("{}: label {} is not an integer from 0 to {}{}",
-        {place, one_line(label.dump()), options.classes - 1, label.is_string() ? "; list words in labels, such as [no, yes]" : ""});
+        {place, one_line(label.dump()), options.classes - 1, label.is_string() ? "; list words in the key labels, such as [no, yes]" : ""});
   record.label = read_label(is_word ? label.get<std::string>() : label.dump(), options, place);
   return record;
 }

@@ -132,7 +132,7 @@ std::shared_ptr<const Tokenizer> choose_tokenizer(const TokenizerRecipe& recipe,
   if (recipe.kind()->needs_size && recipe.training.vocab == 0)
     fail("tokenizer: {} needs a vocabulary size, such as model.vocab=4000", {recipe.name});
   if (traits_of(data.texts.at(0).options.format).has_template)
-    fail("tokenizer: {}, but format: messages needs a tokenizer with chat markers: a file, or the tokenizer of init", {recipe.name});
+    fail("tokenizer: {}, but format messages needs a tokenizer with chat markers, such as a file or the tokenizer of init", {recipe.name});
   for (Documents& text : data.texts) text.options.keep_line_ends = recipe.eos != Eos::document;
   return Cache().tokenizer(recipe, data.texts, train_fraction);
 }

@@ -180,7 +180,7 @@ std::optional<ShardHeader> find_shards(const std::string& folder, const ShardHea
     const std::optional<ShardHeader> header = find_header(path, false);
     const bool is_ours = header && header->source_hash == ours.source_hash && header->tokenizer_hash == ours.tokenizer_hash;
     if (replaces && !(is_ours && name == shard_name(header->number))) remove_file(path);
-    else if (header && !is_ours) fail("{}: contains shards with different inputs, settings or tokenizer; choose another folder", {folder});
+    else if (header && !is_ours) fail("{}: contains shards with different inputs, settings or tokenizers; choose another folder", {folder});
   }
   std::optional<ShardHeader> last;
   while (!last || !last->is_last) {

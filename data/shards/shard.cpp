@@ -94,13 +94,13 @@ void ShardFile::read_llmc_header(int32_t version, int64_t bytes_per_token) {
 
 void ShardFile::check_size(int64_t expected) const {
   if (const int64_t size = file_.size(); size != expected)
-    fail("{}: the shard has {} bytes, expected {}: it was {}", {path(), size, expected, size < expected ? "cut short" : "extended"});
+    fail("{}: the shard has {} bytes, expected {}; it was {}", {path(), size, expected, size < expected ? "cut short" : "extended"});
 }
 
 void ShardFile::check_body() const {
   if (is_checked_ || !header_.is_prepared()) return;
   if (hash_of_file(file_, sizeof header_, header_.file_bytes()) != header_.body_hash)
-    fail("{}: the shard was altered or damaged: its checksum is wrong", {path()});
+    fail("{}: the shard was altered or damaged; its checksum is wrong", {path()});
   is_checked_ = true;
 }
 

@@ -62,7 +62,7 @@ void check_corpus(const std::string& path, const Files& files, const Tokenizer& 
       fail("{}: shard {} of the corpus is missing", {path, shard_name(static_cast<int64_t>(i))});
   }
   if (!first.is_prepared()) return;
-  if (!files.back()->header().is_last) fail("{}: the last shard is missing: ricci prepare was interrupted; run it again to finish", {path});
+  if (!files.back()->header().is_last) fail("{}: the last shard is missing; run ricci prepare again to finish", {path});
   if (first.tokenizer_hash != tokenizer.hash() || first.vocab_size != tokenizer.vocab_size())
     fail("{}: the shards were made by a different tokenizer of {} tokens, not by the {} tokenizer of {} tokens{}",
         {path, first.vocab_size, tokenizer.name(), tokenizer.vocab_size(),
@@ -78,7 +78,7 @@ bool names_shards(const std::string& path) {
   const auto shard = std::find_if(paths.begin(), paths.end(), is_shard_file),
              other = std::find_if_not(paths.begin(), paths.end(), is_shard_file);
   if (shard != paths.end() && other != paths.end())
-    fail("{}: {} is a shard and {} is not; put shards into a separate folder", {path, file_name(*shard), file_name(*other)});
+    fail("{}: {} is a shard, but {} is not; put shards into a separate folder", {path, file_name(*shard), file_name(*other)});
   return shard != paths.end();
 }
 

@@ -104,7 +104,7 @@ TextSource::TextSource(const std::vector<std::string>& paths, std::span<const Bu
     }
     const fs::path found = find_data(path);
     const std::vector<fs::path> files = files_at(found);
-    if (files.empty()) fail("data: folder {} contains no files", {found.string()});
+    if (files.empty()) fail("data: the folder {} contains no files", {found.string()});
     for (const fs::path& file : files) {
       files_.push_back(inspect(file));
       if (files_.back().bytes == 0) fail("data: {} is empty", {file.string()});
@@ -155,8 +155,7 @@ void TextSource::check_unchanged() const {
     if (file.built_in) continue;
     const TextFile now = inspect(file.path);
     if (now.stamp != file.stamp)
-      fail("data: {} changed while it was in use: it had {} bytes and now has {}, possibly different ones",
-          {file.path.string(), file.bytes, now.bytes});
+      fail("data: {} changed while it was in use (size before: {} bytes, now: {} bytes)", {file.path.string(), file.bytes, now.bytes});
   }
 }
 

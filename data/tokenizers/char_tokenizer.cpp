@@ -37,7 +37,7 @@ void CharacterSet::add(const Documents& documents) {
     try {
       add(piece.text, piece.first_byte);
     } catch (const Error& error) {
-      fail("{}: {}; tokenizer: byte reads any bytes", {piece.place, error.what()});
+      fail("{}: {}; tokenizer=byte reads any bytes", {piece.place, error.what()});
     }
   });
 }
@@ -46,7 +46,7 @@ CharTokenizer::CharTokenizer(std::string_view characters, std::string end) : end
   for (size_t position = 0; position < characters.size();) {
     const Utf8Character character = character_at(characters, position, 0);
     if (character.code >= id_of_.size()) id_of_.resize(character.code + 1, -1);
-    if (id_of_[character.code] >= 0) fail("char tokenizer: duplicate {} in the vocabulary", {describe_character(character.code)});
+    if (id_of_[character.code] >= 0) fail("char tokenizer: the vocabulary has a duplicate {}", {describe_character(character.code)});
     id_of_[character.code] = static_cast<int32_t>(characters_.size());
     characters_ += character.code;
     position += character.bytes;

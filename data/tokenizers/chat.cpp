@@ -57,7 +57,7 @@ ChatTemplate chat_template(const std::vector<std::string>& named) {
   if (named == std::vector<std::string>{"llama3"})
     return same_for_all("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>", "", true);
   if (named.size() != 6)
-    fail("chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer; got a list of length {}",
+    fail("chat: expected chatml, llama3, or six strings (start, system, user, assistant, end and answer), got a list of length {}",
         {named.size()});
   const ChatTemplate form{named[0], named[1], named[2], named[3], named[4], named[5]};
   for (const auto& [key, text] : {std::pair{"system", form.system}, {"user", form.user}, {"assistant", form.assistant}})
@@ -65,7 +65,7 @@ ChatTemplate chat_template(const std::vector<std::string>& named) {
       fail("chat: {}: '{}' contains {} {} times, expected once", {key, one_line(text), std::string(kContent), count});
   if (form.end.empty()) fail("chat: end: is empty, expected the token that ends an answer");
   if (!form.assistant.starts_with(form.answer + std::string(kContent) + form.end))
-    fail("chat: assistant: '{}' does not begin with answer, {} and end", {one_line(form.assistant), std::string(kContent)});
+    fail("chat: assistant: '{}' does not begin with 'answer', {} and 'end'", {one_line(form.assistant), std::string(kContent)});
   return form;
 }
 
@@ -110,8 +110,8 @@ std::set<std::string> unread_keys(std::string_view line) {
 
 ChatEncoder::ChatEncoder(const std::shared_ptr<const Tokenizer>& tokenizer, ChatTemplate form)
     : pieces_(std::dynamic_pointer_cast<const PieceTokenizer>(tokenizer)), form_(std::move(form)) {
-  if (tokenizer->eos() == Eos::line) fail("chat: the tokenizer adds a token after every line, but a template writes line ends");
-  if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a template", {tokenizer->name()});
+  if (tokenizer->eos() == Eos::line) fail("chat: the tokenizer adds a token after every line, but a chat template contains line ends");
+  if (!pieces_) fail("chat: a {} tokenizer has no tokens for the markers of a chat template", {tokenizer->name()});
   check_markers();
   const AddedToken* const end = find_added(form_.end);
   if (!end) fail("chat: end: '{}' is not an added token of the tokenizer", {one_line(form_.end)});

@@ -259,7 +259,7 @@ std::shared_ptr<const Tokenizer> tokenizer_from_json(std::string_view json) { re
 std::shared_ptr<const Tokenizer> with_additions(const Tokenizer& tokenizer, const Additions& additions) {
   for (const std::string& piece : additions.pieces)
     if (const int64_t id = tokenizer.find(piece); id >= 0)
-      fail("special token '{}': the vocabulary already has it, as id {}", {one_line(piece), id});
+      fail("special token '{}' is already in the vocabulary, as id {}", {one_line(piece), id});
   const std::shared_ptr<Tokenizer> other = read(tokenizer.json(), additions);
   if (additions.eos != Eos::none) other->set_eos(additions.eos, additions.eos_piece);
   return other;

@@ -204,7 +204,7 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path, const O
     return open_tokenizer(file, options);
   }
   if (options.lowercase && !path.ends_with(kVocabTxt))
-    fail("{}: lower case applies only to a vocab.txt; other files define it themselves", {path});
+    fail("{}: lower case applies only to a vocab.txt; other files define their own case", {path});
   for (const auto& names : kMerges)
     if (path.ends_with(names[0])) return open_merges(path);
   if ((path.ends_with(".txt") || path.ends_with(".bpe")) && !path.ends_with(kVocabTxt))

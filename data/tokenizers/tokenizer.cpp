@@ -64,7 +64,7 @@ uint64_t Tokenizer::hash() const { return hash_bytes(to_json()); }
 // ---- <eos>
 
 void Tokenizer::set_eos(Eos after, const std::string& piece) {
-  if (after == Eos::none) fail("eos: expected line or document, got none");
+  if (after == Eos::none) fail("eos: 'none', expected 'line' or 'document'");
   if (eos_ != Eos::none)
     fail("{} tokenizer: already adds '{}' after every {}; it cannot add a second end token", {name(), one_line(eos_piece_), name_of(eos_)});
   eos_id_ = find(piece);

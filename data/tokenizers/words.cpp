@@ -37,7 +37,7 @@ WordTokenizer::WordTokenizer(Vocabulary vocabulary, std::vector<AddedToken> adde
     : PieceTokenizer(std::move(vocabulary), std::move(added)),
       unknown_(std::move(unknown)),
       unknown_id_(this->vocabulary().find(unknown_)) {
-  if (unknown_id_ < 0) fail("word tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(unknown_)});
+  if (unknown_id_ < 0) fail("word tokenizer: the token '{}' for unknown words is not in the vocabulary", {one_line(unknown_)});
 }
 
 std::shared_ptr<PieceTokenizer> WordTokenizer::with_vocabulary(Vocabulary vocabulary, std::vector<AddedToken> added) const {
@@ -67,7 +67,7 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, std::vector<AddedT
           [text = options.text](std::string_view piece, int64_t offset, bool) { return text.normalize(piece, offset); }),
       options_(std::move(options)),
       unknown_(this->vocabulary().find(options_.unknown)) {
-  if (unknown_ < 0) fail("wordpiece tokenizer: '{}', for unknown words, is not in the vocabulary", {one_line(options_.unknown)});
+  if (unknown_ < 0) fail("wordpiece tokenizer: the token '{}' for unknown words is not in the vocabulary", {one_line(options_.unknown)});
   if (options_.prefix.empty()) fail("wordpiece tokenizer: the prefix of tokens that continue a word is empty");
   if (options_.longest_word < 1 || options_.longest_word > kMaxLetters)
     fail("wordpiece tokenizer: the longest word has {} characters, expected 1 to {}", {options_.longest_word, kMaxLetters});

@@ -142,7 +142,7 @@ refuse 'completions of a decoder' 1 'runs/decoder: model.family: decoder, expect
 refuse 'a context shorter than a cell' 1 '--context: 2 is shorter than a cell of 4 tokens' analyze completions runs/coarse --context 2
 refuse 'a scale longer than the context' 1 '--scales: 32, expected at most the context of 16' analyze neighbours runs/decoder --scales 32
 refuse 'a scale finer than the model' 1 '--scales: 2 does not fit coarse, expected a multiple of 4 tokens' analyze neighbours runs/coarse --scales 2
-refuse 'more prompts than the text has' 1 'tokens, needs 8000: 500 windows of 16' analyze samples runs/decoder --prompts 500 --prompt 4 --tokens 12
+refuse 'more prompts than the text has' 1 'tokens, expected 8000 for 500 windows of 16' analyze samples runs/decoder --prompts 500 --prompt 4 --tokens 12
 printf 'the quick\n' >short.txt
 for each in frequency shuffle neighbours; do refuse "$each of a short text" 1 'short\.txt.* tokens, ' analyze $each runs/decoder --data short.txt; done
 refuse 'a drawing of an unknown kind' 1 'x\.pdf: expected a name that ends in \.svg or \.html' analyze shuffle runs/decoder -o x.pdf

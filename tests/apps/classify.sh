@@ -37,7 +37,7 @@ refuse 'shards with other names' 1 'labels: positive, negative, but the classes 
   train "${small[@]}" data=shards 'labels=[positive, negative]' name=bad
 accept 'shards of the other order' prepare reviews.tsv --format tsv --label-field 1 --labels positive,negative --tokenizer words.json --output turned
 accept 'shards of numbers' prepare numbers.tsv --format tsv --label-field 1 --classes 2 --tokenizer words.json --output counted
-refuse 'words without names next to shards' 1 "reviews\.tsv:[0-9]+: label '(negative|positive)' is not an integer from 0 to 1; list words in labels, such as \[no, yes\]" \
+refuse 'words without names next to shards' 1 "reviews\.tsv:[0-9]+: label '(negative|positive)' is not an integer from 0 to 1; list words in the key labels, such as \[no, yes\]" \
   train "${small[@]}" data=counted format=tsv label_field=1 validation=reviews.tsv name=unnamed
 # alike NAME KEY=VALUE ...: training on the same documents gives the same weights.
 alike() {
@@ -133,27 +133,27 @@ refuse 'another number of classes' 1 "model\.classes: 3, but reviews\.tsv has 2 
 refuse 'names of another number' 1 'labels: has 3 names, expected 2 \(model\.classes\)' "${bad[@]}" "${tsv[@]}" 'labels=[a, b, c]'
 refuse 'names twice' 1 "labels: 'a' is empty or a duplicate" "${bad[@]}" "${tsv[@]}" 'labels=[a, a]'
 refuse 'other names' 1 "reviews\.tsv:1: label 'positive' is not one of bad, good" "${bad[@]}" "${tsv[@]}" 'labels=[bad, good]'
-refuse 'a text without labels' 1 'data: texts\.txt has no labels, but model\.family: classifier learns from them' "${bad[@]}" data=texts.txt
+refuse 'a text without labels' 1 'data: texts\.txt has no labels, but a classifier learns from labels' "${bad[@]}" data=texts.txt
 accept 'shards without labels' prepare texts.txt --documents line --tokenizer words.json --output plain
 refuse 'are refused' 1 'data: plain has no labels' "${bad[@]}" data=plain
-refuse 'no field with the label' 1 'label_field: is not set, but model\.family: classifier learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv
+refuse 'no field with the label' 1 'label_field: is not set, but a classifier \(model\.family\) learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv
 refuse 'a label that is no column' 1 "label_field: 'label' is not a column number \(the first column is 1\)" "${bad[@]}" data=reviews.tsv label_field=label text_field=2
-refuse 'a field of plain text' 1 'label_field: is supported only by jsonl, tsv and csv, but format: text' "${bad[@]}" data=reviews.tsv format=text label_field=1
+refuse 'a field of plain text' 1 'label_field: is supported only by jsonl, tsv and csv, not by text' "${bad[@]}" data=reviews.tsv format=text label_field=1
 echo '7	film' >>numbers.tsv
-refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range: the labels of 2 classes are 0 to 1; set more classes, or list all labels in labels, such as \[1, 2, 5\]$' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
+refuse 'a label out of range' 1 'numbers\.tsv:201: label 7 is out of range for 2 classes, expected 0 to 1; set more classes, or list all labels in the key labels, such as \[1, 2, 5\]$' "${bad[@]}" data=numbers.tsv format=tsv label_field=1
 sed 's/^0/1/; t; s/^1/2/' numbers.tsv | head -200 >from_one.tsv
-refuse 'labels from 1' 1 'from_one\.tsv:[0-9]+: label 2 is out of range: the labels of 2 classes are 0 to 1; set more classes, or list all labels' "${bad[@]}" data=from_one.tsv label_field=1
+refuse 'labels from 1' 1 'from_one\.tsv:[0-9]+: label 2 is out of range for 2 classes, expected 0 to 1; set more classes, or list all labels' "${bad[@]}" data=from_one.tsv label_field=1
 alike from_one data=from_one.tsv label_field=1 'labels=[1, 2]'
 prints 'are named' '^2 +1 0\.[0-9]+  2 0\.[0-9]+  good film$' predict from_one 'good film'
-refuse 'labels without a field' 1 'classes, labels: require label_field' prepare reviews.tsv --labels negative,positive --tokenizer words.json --output bad
-refuse 'a field without classes' 1 'label_field: requires classes or labels' prepare reviews.tsv --label-field 1 --tokenizer words.json --output bad
+refuse 'labels without a field' 1 'classes, labels: require the key label_field' prepare reviews.tsv --labels negative,positive --tokenizer words.json --output bad
+refuse 'a field without classes' 1 'label_field: requires the key classes or labels' prepare reviews.tsv --label-field 1 --tokenizer words.json --output bad
 refuse 'in an evaluation, too' 1 'numbers\.tsv:201: label 7 is out of range' eval plain --data numbers.tsv
 accept 'shards of more classes' prepare numbers.tsv --format tsv --label-field 1 --classes 8 --tokenizer words.json --output more
-refuse 'than the model has' 1 'data: more has labels of 8 classes, but model\.classes: 2' "${bad[@]}" data=more
-refuse 'text of a classifier' 1 'runs/tsv: model\.family: classifier writes no text; ricci predict prints the class of a text' generate runs/tsv --prompt film
+refuse 'than the model has' 1 'data: more has labels of 8 classes, but model\.classes is 2' "${bad[@]}" data=more
+refuse 'text of a classifier' 1 'runs/tsv: a classifier model writes no text; ricci predict prints the class of a text' generate runs/tsv --prompt film
 holds 'is refused before the prompt is printed' [ ! -s out ]
 accept 'a coarse model' train tiny.yaml name=coarse model.family=coarse model.scale=4
-refuse 'text of a coarse model' 1 'model\.family: coarse writes no text; ricci analyze completions shows what it predicts' generate runs/coarse --prompt film
+refuse 'text of a coarse model' 1 'a coarse model writes no text; ricci analyze completions shows what it predicts' generate runs/coarse --prompt film
 
 # ---- Documents without text: both parts of gaps.tsv have one. A start that encodes them prints a line
 # tells NAME PROGRAM ARGUMENT ...: exit code 0, and one line on stderr with their number.

@@ -179,7 +179,7 @@ is 'seeds of one model have its name' $'mine_1\nmine_2' eval "ls runs | grep min
 refuse 'one model and one seed' 1 "nothing to compare: one model and one seed; give a list of values, such as 'lr=\[1e-3, 3e-4\]', or --seeds 3" compare tiny.yaml
 refuse 'an unknown key' 1 "unknown key 'lrr', the nearest known key is 'lr'" compare tiny.yaml 'lrr=[1, 2]'
 refuse 'a run file with another name' 1 'cannot read tine.yaml: No such file.*; the nearest run file is tiny.yaml' compare tine.yaml 'lr=[1, 2]'
-refuse 'the number of seeds' 1 '--seeds: expected 1 to 20 seeds for each model, got 1337; to choose seeds, list them: 4,1337' compare tiny.yaml --seeds 1337
+refuse 'the number of seeds' 1 '--seeds: expected 1 to 20 seeds for each model, got 1337; to choose seeds, list them, such as 4,1337' compare tiny.yaml --seeds 1337
 
 # ---- Messages
 refuse 'nothing given' 1 'nothing to compare: one model and one seed' compare

@@ -195,8 +195,8 @@ shows 'on the tokens of its training' "validation $(printf %.4f "$(value nats_pe
 is 'from there' 3 value from
 prints 'on all if asked, with the bytes' '"bytes"' eval runs/from --from 0 --json
 head -c 4 score.txt >short.txt
-refuse 'a text in front of the first position' 1 'eval_from: 3 is too large: a window of short\.txt has 3 positions, counted from 0' eval runs/from --data short.txt
-refuse 'evaluations of no position' 1 'eval_from: 16, but a window has 16 positions, counted from 0' train tiny.yaml eval_from=16
+refuse 'a text in front of the first position' 1 'eval_from: 3 is too large; a window of short\.txt has 3 positions, counted from 0' eval runs/from --data short.txt
+refuse 'evaluations of no position' 1 'eval_from: 16, expected less than the 16 positions of a window' train tiny.yaml eval_from=16
 refuse 'positions of pairs' 1 '--from: runs/sorter scores documents separately, not in windows' eval runs/sorter --from 3
 refuse 'pairs that are evaluated from a position on' 1 'eval_from: is read only with a format without answers' train tiny.yaml "${pairs[@]}" eval_from=3
 coarse=(model.family=coarse model.layers=1 sample.tokens=0)
@@ -205,9 +205,9 @@ refuse 'choices by cells' 1 '--choices: runs/coarse gives no probability of the 
 refuse 'positions of cells' 1 '--from: runs/coarse scores cells, not positions' eval runs/coarse --data score.txt --from 3
 # Windows of 13 tokens and a last one of 9, scored in cells of 4 but the first: 3 times 8, and 4.
 prints 'a text whose last window ends early, without its padding' '^score\.txt: 28 tokens, context 13' eval runs/coarse --data score.txt --context 13
-refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells, and overlapping windows would score them twice' eval runs/coarse --data score.txt --stride 8
+refuse 'cells of overlapping windows' 1 '--stride: runs/coarse scores cells, but overlapping windows would score them twice' eval runs/coarse --data score.txt --stride 8
 refuse 'a context of one cell' 1 'evaluation: none of the [0-9]+ targets is scored' eval runs/coarse --data score.txt --context 7
-refuse 'a training on contexts of one cell' 1 'context: 7 is too short: a coarse model scores none of its tokens' train tiny.yaml name=bad model.scale=4 "${coarse[@]}" context=7
-refuse 'pairs, of which it knows no order' 1 'format: pairs, but model\.family: coarse writes no text' train tiny.yaml name=bad "${pairs[@]}" "${coarse[@]}"
+refuse 'a training on contexts of one cell' 1 'context: 7 is too short for a coarse model to score a token' train tiny.yaml name=bad model.scale=4 "${coarse[@]}" context=7
+refuse 'pairs, of which it knows no order' 1 'format: pairs, but a coarse model writes no text' train tiny.yaml name=bad "${pairs[@]}" "${coarse[@]}"
 
 finish

@@ -133,8 +133,8 @@ accept 'killed, they are read to the end' train "${packed[@]}" name=killed threa
 same 'with the same model' runs/{packed,killed}/model.safetensors
 shows 'the run keeps the packing' '^pack: best' runs/packed/config.yaml
 is 'and its template' chatml trained runs/packed/checkpoints/step-00000020.safetensors chat
-refuse 'conversations in a stream' 1 'pack: stream, but format: messages must not cut conversations, expected none or best' train "${small[@]}" name=bad pack=stream
-refuse 'texts one by one' 1 'pack: none requires a format with answers, but format: text; expected stream or best' train tiny.yaml name=bad order=shuffled pack=none
+refuse 'conversations in a stream' 1 'pack: stream, but format messages must not cut conversations, expected none or best' train "${small[@]}" name=bad pack=stream
+refuse 'texts one by one' 1 'pack: none requires a format with answers, not text; expected stream or best' train tiny.yaml name=bad order=shuffled pack=none
 prints 'cut conversations are counted' '^[0-9,]+ conversations, [1-9][0-9,]* cut at 14 tokens,$' train "${packed[@]}" pack=none context=14 steps=2 name=cut
 
 # ---- Pairs of a prompt and its answer: all words of three letters, reversed
@@ -161,5 +161,5 @@ refuse_line() {
 refuse_line 'another role' "bad.jsonl:2: message 1: role 'tool', expected system, user, assistant" '{"messages": [{"role": "tool", "content": "a"}]}'
 refuse_line 'no UTF-8' 'bad.jsonl: byte [0-9]+ .* is not' $'{"messages": [{"role": "user", "content": "\xff"}]}'
 refuse_line 'a million messages' 'bad.jsonl:2: JSON: .*values' "$(awk 'BEGIN { printf "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}"; for (i = 1; i < 1000000; ++i) printf ",{\"role\": \"user\", \"content\": \"a\"}"; print "]}" }')"
-refuse 'no markers' 1 'tokenizer: char, but format: messages needs a tokenizer with chat markers' train data=talks/talks.jsonl format=messages name=bad
+refuse 'no markers' 1 'tokenizer: char, but format messages needs a tokenizer with chat markers' train data=talks/talks.jsonl format=messages name=bad
 finish

@@ -54,7 +54,7 @@ prints 'a run elsewhere continues under its own name' '^elsewhere/b: ' train els
 
 refuse 'a training that continues from the best' 1 'runs/a@best: training continues from the last step; init=runs/a@best name=\.\.\. starts a new run from these weights' train a@best
 refuse 'and from a file' 1 "$file: training continues from the last step" train "$file"
-refuse 'a step that is not kept' 1 "runs/a: no checkpoint '7'; there are best, last and steps $(sed 's/ /, /g' <<<"$steps")" eval a@7
+refuse 'a step that is not kept' 1 "runs/a: has no checkpoint '7', only best, last and steps $(sed 's/ /, /g' <<<"$steps")" eval a@7
 refuse 'a name of nothing' 1 "runs/a: no checkpoint 'bset'" generate a@bset
 refuse 'a file that is not kept' 1 'runs/a: no checkpoint .*step-00000007' eval runs/a/checkpoints/step-00000007.safetensors
 refuse 'no such run' 1 "aa: no such run folder, the nearest is 'a'; runs has a, b, c" eval aa@best
@@ -86,9 +86,9 @@ rows.jsonl --text-field body --label-field stars
 rows.data --format jsonl --text-field body --label-field stars
 rows.latin1 --format jsonl --text-field body --label-field stars --encoding latin-1
 WORDS
-refuse 'labels without their field' 1 'require label_field' eval reviews --data rows.csv --text-field body
+refuse 'labels without their field' 1 'require the key label_field' eval reviews --data rows.csv --text-field body
 refuse 'fields of a plain text' 1 'text_field: only jsonl, tsv and csv have fields' eval reviews --data rows.txt --format text --text-field 1
-refuse 'a format with answers' 1 '--format: pairs, but the run learned tsv' eval reviews --data rows.txt --format pairs
+refuse 'a format with answers' 1 '--format: pairs, but the run was trained with tsv' eval reviews --data rows.txt --format pairs
 
 cut -f 2 rows.tsv >lines.txt
 accept 'predictions of a file' predict reviews --data lines.txt --format text

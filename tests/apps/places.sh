@@ -105,7 +105,7 @@ plan named
 plan named batch=4 --json
 convert export named exported
 END
-refuse 'memory of a run file in a drawing' 1 'a\.svg: is not written: the result has nothing to draw' analyze memory ../tiny.yaml -o a.svg
+refuse 'memory of a run file in a drawing' 1 'a\.svg: is not written; the result has nothing to draw' analyze memory ../tiny.yaml -o a.svg
 cd .. || exit 1
 
 # ---- Keys

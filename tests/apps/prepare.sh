@@ -140,10 +140,10 @@ for format in messages pairs; do
   refuse 'as a text' 1 "format: text, but only the answers in $format are scored; expected messages or pairs" train tiny.yaml data=$format validation=$format
 done
 refuse 'tokens without a mask' 1 'format: pairs, but whole has no answers; ricci prepare --format pairs makes shards with answers' train tiny.yaml data=whole validation=whole format=pairs tokenizer=byte
-refuse 'another template in the same folder' 1 'messages: contains shards with different inputs, settings or tokenizer' \
+refuse 'another template in the same folder' 1 'messages: contains shards with different inputs, settings or tokenizers' \
   prepare talks.jsonl --format messages --tokenizer marked.json --chat '<|im_start|>' '{content}' '{content}' '{content}<|im_end|>' '<|im_end|>' '' --output messages
 refuse 'messages without markers' 1 '--tokenizer: format messages requires a tokenizer file with chat markers' prepare talks.jsonl --format messages --output bad_talks
-refuse 'an end of messages' 1 '--eos: does not apply to format messages: the chat template has its own end tokens' prepare talks.jsonl --format messages --tokenizer marked.json --eos document --output bad_talks
+refuse 'an end of messages' 1 '--eos: does not apply to format messages; the chat template has its own end tokens' prepare talks.jsonl --format messages --tokenizer marked.json --eos document --output bad_talks
 refuse 'a template of other lines' 1 '--chat: applies only to messages, not to format pairs' prepare pairs.jsonl --format pairs --chat chatml --output bad_talks
 
 # ---- Errors, in one line
@@ -170,7 +170,7 @@ refuse 'no such tokenizer' 1 '--tokenizer: found neither gpt3 nor ' prepare text
 refuse 'invalid UTF-8' 1 'latin\.txt: byte 3 \(value 0xe9\) is not valid UTF-8; encoding latin-1, or encoding bytes with tokenizer byte, reads any text' prepare latin.txt --output bad_text
 refuse 'a pipe' 1 'data: /dev/fd/[0-9]+ is a pipe, expected a file or folder; a text is read more than once, so write it to a file first' prepare <(cat lines.txt) --output pipe
 accept 'Latin-1' prepare latin.txt --encoding latin-1 --output latin
-refuse 'other settings in the same folder' 1 'whole: contains shards with different inputs, settings or tokenizer' prepare corpus --tokenizer byte --output whole
+refuse 'other settings in the same folder' 1 'whole: contains shards with different inputs, settings or tokenizers' prepare corpus --tokenizer byte --output whole
 refuse 'an unknown format' 1 '--format: expected one of text, jsonl, tsv, csv, messages, pairs, got .xml.' prepare text.txt --format xml --output bad_format
 for program in 'prepare text.txt --tokenizer byte --output bad_piece' 'tokenize train text.txt --vocab 290'; do
   refuse 'a piece that stands nowhere' 2 '--eos-piece requires --eos' $program --eos-piece '<end>'

@@ -28,7 +28,7 @@ Ids scales_of(const TextRun& run, std::vector<int64_t> scales, const std::vector
     if (scales.empty()) scales = {4, 16};
     std::erase_if(scales, [&](int64_t scale) { return scale > run.context; });
   }
-  if (scales.empty() || known.empty()) fail("neighbours: a context of {} has fewer tokens than any chunk", {run.context});
+  if (scales.empty() || known.empty()) fail("neighbours: the context of {} tokens is shorter than every chunk", {run.context});
   for (const int64_t scale : scales) {
     if (scale > run.context) fail("--scales: {}, expected at most the context of {}", {scale, run.context});
     if (scale % known[0].tokens) fail("--scales: {} does not fit {}, expected a multiple of {} tokens", {scale, run.name, known[0].tokens});

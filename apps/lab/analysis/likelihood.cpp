@@ -110,7 +110,7 @@ Report analyse_frequency(const AnalysisOptions& options) {
   if (runs.size() > 1) chart.panels.push_back({"more than " + runs[0].name, "nats per token"});
   std::vector<FrequencyBin> first;  // bins of the first run
   for (const TextRun& run : runs) {
-    if (run.config().data.empty()) fail("{}: has no training text (data is empty, as in imported runs)", {run.name});
+    if (run.config().data.empty()) fail("{}: has no training text (the key data is empty, as in imported runs)", {run.name});
     const Tokens train = open_corpus(run.config(), run.run.tokenizer()).train;
     const int64_t counted = std::min(options.counted, train.size());
     std::vector<TokenScore> kinds(static_cast<size_t>(run.model.config().vocab));  // by id

@@ -38,7 +38,7 @@ std::vector<TextRun> open_text_runs(const AnalysisOptions& options, const std::v
 
 Ids spread_over(const Tokens& tokens, int64_t size, int64_t length, int64_t max, int64_t least) {
   const int64_t all = size / length, count = std::min(max, all);
-  if (count < least) fail("{}: has {} tokens, needs {}: {} windows of {}", {tokens.name(), size, least * length, least, length});
+  if (count < least) fail("{}: has {} tokens, expected {} for {} windows of {}", {tokens.name(), size, least * length, least, length});
   Ids starts;
   for (int64_t i = 0; i < count; ++i) starts.push_back(i * all / count * length);
   return starts;

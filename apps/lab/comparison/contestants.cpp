@@ -105,7 +105,7 @@ void check_comparable(const std::vector<Contestant>& all) {
       const bool is_left_open = std::string_view(key) == "model.vocab" && (first.model.vocab == 0 || other.model.vocab == 0);
       const std::string found = value_text(found_fields, key), expected = value_text(expected_fields, key);
       if (found != expected && !is_left_open)
-        fail("{}: {}: {}, but {} has {}: models must read the same tokens",
+        fail("{}: {}: {}, but {} has {}; models must read the same tokens",
             {each.name, key, one_line(found), all[0].name, one_line(expected)});
     }
     // The losses of coarse models with different cells are not comparable.
@@ -134,8 +134,7 @@ int64_t common_eval_from(const std::vector<Contestant>& all, int64_t vocab) {
   for (const Contestant& each : all) {
     const TrainConfig& config = each.config;
     const int64_t counted = first_counted(config, vocab);
-    if (counted >= config.sequence_length())
-      fail("{}: context: {} is too short: none of its tokens is scored", {each.name, config.sequence_length()});
+    if (counted >= config.sequence_length()) fail("{}: context: {} is too short to score a token", {each.name, config.sequence_length()});
     if (has_mask(config) && counted != first)
       fail("{}: scores a document from position {} on, but {} from position {} on", {each.name, counted, all[0].name, first});
     last = std::max({last, counted, config.eval_from});
@@ -208,7 +207,7 @@ bool is_run_file(const YAML::Node& document, const std::string& path) {
     else if (std::any_of(fields.begin(), fields.end(), is_here)) key = name;
   }
   if (!key.empty() && !model.empty())
-    fail("{}: {} is a key of a run file, and {} is a model of a comparison file; keys for all models belong on the command line",
+    fail("{}: {} is a key of a run file, but {} is a model of a comparison file; keys for all models belong on the command line",
         {path, one_line(key), one_line(model)});
   return !key.empty();
 }

@@ -254,7 +254,7 @@ Inspection inspect(const OpenModel& open, const std::vector<int64_t>& text_ids, 
     const Forms forms = mixer.forms();
     const Tensor distances_ntv = token_distances(open.model, mixer, tokens_t);
     for (const Tensor& t : {forms.m_nkK, distances_ntv})
-      if (t && count_nonfinite(t)) fail("layer {}: weights of the {} mixer are not finite", {layer, found.mixer});
+      if (t && count_nonfinite(t)) fail("layer {}: the weights of the {} mixer are not finite", {layer, found.mixer});
     InspectedLayer& each = found.layers.emplace_back(InspectedLayer{layer, layer_name(layer, mixer), mixer.tokens, forms.symmetric});
     for (const int64_t head : heads) {
       const Observation& seen = all_seen[static_cast<size_t>(layer)];

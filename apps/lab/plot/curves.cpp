@@ -199,7 +199,7 @@ Chart chart_of(std::vector<RunRecords> runs, const CurveOptions& options) {
       curves.push_back(curve);
     }
   }
-  if (chart.panels.empty()) fail("{}: no value to draw", {runs[0].path});
+  if (chart.panels.empty()) fail("{}: has no value to draw", {runs[0].path});
   return chart;
 }
 

@@ -138,7 +138,7 @@ std::string to_svg(const std::string& title, const std::vector<Picture>& picture
 
 void draw(const Report& report, const std::string& file) {
   if (file.ends_with(".html")) return write_atomically(file, page_of(report));
-  if (report.pictures.empty()) fail("{}: is not written: the result has nothing to draw", {file});
+  if (report.pictures.empty()) fail("{}: is not written; the result has nothing to draw", {file});
   write_atomically(file, to_svg(report.title, report.pictures));
 }
 

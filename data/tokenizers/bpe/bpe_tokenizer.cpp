@@ -151,9 +151,9 @@ BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, const std::vector<Pair>& merge
   const Vocabulary& pieces = this->vocabulary();
   const int32_t unknown = options_.unknown.empty() ? -1 : pieces.find(options_.unknown);
   if (!options_.unknown.empty() && unknown < 0)
-    fail("bpe tokenizer: '{}', for unknown bytes, is not in the vocabulary", {one_line(options_.unknown)});
+    fail("bpe tokenizer: the token '{}' for unknown bytes is not in the vocabulary", {one_line(options_.unknown)});
   if (!options_.first.empty() && pieces.find(options_.first) < 0)
-    fail("bpe tokenizer: '{}', which starts every text, is not in the vocabulary", {one_line(options_.first)});
+    fail("bpe tokenizer: the token '{}' at the start of every text is not in the vocabulary", {one_line(options_.first)});
   bytes_of_id_.resize(static_cast<size_t>(pieces.size()));
   for (int64_t id = 0; id < pieces.size(); ++id) {
     const std::string piece(pieces.piece(id));

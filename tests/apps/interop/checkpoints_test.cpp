@@ -117,13 +117,13 @@ TEST_CASE("Hugging Face: weights in other files or under other names, each with 
       for (auto& each : tensors) each.first = prefix + each.first;
     });
     const std::string refused = copy.refused();
-    CHECK(contains(refused, "FOLDER: tensor " + prefix + "model.embed_tokens.weight: its name contains the "));
+    CHECK(contains(refused, "FOLDER: the name of tensor " + prefix + "model.embed_tokens.weight contains the "));
     CHECK(refused.ends_with(std::string(" of ") + way));
   }
   const Copy compiled_block("gpt2");
   compiled_block.weights([](auto& tensors) { tensors[1].first = "transformer.h.0._orig_mod.ln_1.weight"; });
   CHECK(contains(
-      compiled_block.refused(), "tensor transformer.h.0._orig_mod.ln_1.weight: its name contains the _orig_mod. of torch.compile"));
+      compiled_block.refused(), "the name of tensor transformer.h.0._orig_mod.ln_1.weight contains the _orig_mod. of torch.compile"));
   const Copy quantized("gpt2");
   replace_member(quantized, "quantization_config", R"({"load_in_8bit": true})");
   CHECK(quantized.refused() == "FOLDER/config.json: quantization_config: quantized weights have no equivalent in ricci");

@@ -14,7 +14,7 @@ shows 'and says what it has' '^no tokenizer, vocabulary 11, context 9$'
 refuse 'a text for a model without a tokenizer' 1 'runs/bare/tokenizer\.json: is missing' eval runs/bare --data text.txt
 accept 'and back' convert export runs/bare back
 is 'without a tokenizer' $'config.json\nmodel.safetensors' ls back
-refuse 'a folder that holds a model' 1 'back: already holds a model \(model\.safetensors\)' convert export runs/bare back
+refuse 'a folder that holds a model' 1 'back: already contains a model \(model\.safetensors\)' convert export runs/bare back
 refuse 'a run that holds one' 1 'runs/bare: contains a trained model' convert import "$models/gpt2" runs/bare
 
 # ---- With one
@@ -42,7 +42,7 @@ prints 'the last step goes out without characters, which transformers has no tok
 holds 'without a file of them' [ ! -e tuned/tokenizer.json ]
 accept 'and a step by its number' convert export runs/tuned@100 step
 same 'which is the same' tuned/model.safetensors step/model.safetensors
-refuse 'a step that is not kept' 1 "no checkpoint '7'; there are best, last" convert export runs/tuned@7 bad
+refuse 'a step that is not kept' 1 "no checkpoint '7', only best, last" convert export runs/tuned@7 bad
 holds 'leaves no folder' [ ! -e bad ]
 
 accept 'a run with pieces' train tiny.yaml name=pieces tokenizer=bpe model.vocab=280
@@ -75,7 +75,7 @@ accept 'without characters' convert export runs/with with.gguf --gguf f32 --with
 refuse 'a folder without its tokenizer' 1 '--without-tokenizer: does not apply to an export without --gguf' convert export runs/with bad --without-tokenizer
 for name in model.safetensors.index.json vocab.json tokenizer_config.json model.safetensors; do
   rm -rf half && mkdir half && cp runs/bare/model.safetensors half/$name
-  refuse "a folder with another $name" 1 "half: already holds a model \\($name\\)" convert export runs/pieces half
+  refuse "a folder with another $name" 1 "half: already contains a model \\($name\\)" convert export runs/pieces half
   same 'it is as it was' runs/bare/model.safetensors half/$name
   is 'and alone' $name ls half
 done

@@ -196,19 +196,19 @@ TEST_CASE("Hugging Face: a setting without an equivalent is named, and no run is
     std::string error;
   } cases[] = {
       {"gpt2", R"("gpt2")", R"("opt")", "model_type is opt" + known},
-      {"gpt2", "GPT2LMHeadModel", "GPT2ForAnything", "architectures is GPT2ForAnything, expected GPT2LMHeadModel or GPT2Model"},
+      {"gpt2", "GPT2LMHeadModel", "GPT2ForAnything", "architectures: GPT2ForAnything, expected GPT2LMHeadModel or GPT2Model"},
       {"gpt2", "gelu_new", "silu", "activation_function: silu" + none + "; expected gelu_new, gelu_pytorch_tanh, gelu or relu"},
       {"gpt2", R"(inverse_layer_idx": false)", R"(inverse_layer_idx": true)", "scale_attn_by_inverse_layer_idx: true" + none},
       {"gpt2", R"(scale_attn_weights": true)", R"(scale_attn_weights": false)", "scale_attn_weights: false" + none},
       {"gpt2", R"(cross_attention": false)", R"(cross_attention": true)", "add_cross_attention: true" + none},
       {"gpt2", "1e-05", "-1e-05", "layer_norm_epsilon: -1e-05, expected more than 0"},
       {"gpt2", R"(attn_pdrop": 0.1)", R"(attn_pdrop": 0)",
-          "embd_pdrop, attn_pdrop and resid_pdrop are 0.1, 0 and 0.1, but ricci has only one rate; choose a rate with --dropout"},
+          "embd_pdrop, attn_pdrop and resid_pdrop are 0.1, 0 and 0.1, but ricci has only one dropout rate; choose a rate with --dropout"},
       {"gpt2", R"("n_layer": 2)", R"("n_layer": "2")", R"(n_layer: "2", expected an integer)"},
       {"gpt2", R"("n_layer")", R"("layers")", "n_layer is missing"},
       {"gpt2", R"("n_head": 2)", R"("n_head": 3)", "n_head: 3 does not divide n_embd = 8"},
       {"llama", R"("model_type": "llama")", R"("model_type": "mistral")", "model_type is mistral" + known},
-      {"llama", "LlamaForCausalLM", "LlamaForAll", "architectures is LlamaForAll, expected LlamaForCausalLM or LlamaModel"},
+      {"llama", "LlamaForCausalLM", "LlamaForAll", "architectures: LlamaForAll, expected LlamaForCausalLM or LlamaModel"},
       {"llama", R"("silu")", R"("gelu")", "hidden_act: gelu" + none},
       {"llama", R"(attention_bias": false)", R"(attention_bias": true)", "attention_bias: true" + none},
       {"llama", R"(mlp_bias": false)", R"(mlp_bias": true)", "mlp_bias: true" + none},
@@ -327,7 +327,7 @@ TEST_CASE("Hugging Face: models of ours that theirs cannot be") {
   CHECK(as_llama([](ModelConfig& c) { c.settings<Sdp>().qk_norm = true; }) == "qwen3");
   CHECK(as_llama([](ModelConfig& c) { c.settings<Sdp>().qk_norm = *(c.settings<Sdp>().qkv_bias = true); }) ==
         cannot("qkv_bias: true", "qwen3"));
-  CHECK(as_llama([](ModelConfig& c) { c.d = 62; }) == "model.heads: 4 does not divide d = 62, but llama requires it");
+  CHECK(as_llama([](ModelConfig& c) { c.d = 62; }) == "model.heads: 4, expected a divisor of d = 62 for llama");
 }
 
 TEST_CASE("GPT-2: weights that do not fit") {
@@ -354,7 +354,7 @@ TEST_CASE("GPT-2: the tokenizer of a folder") {
   const Copy copy("gpt2");
   copy.folder.write("theirs/tokenizer.json", R"({"name":"byte"})");
   CHECK(copy.refused() ==
-        "FOLDER: its tokenizer has 256 tokens, but its config.json has vocab_size: 11; add --without-tokenizer to omit the tokenizer");
+        "FOLDER: the tokenizer has 256 tokens, but config.json has vocab_size = 11; add --without-tokenizer to omit the tokenizer");
   copy.folder.write("theirs/tokenizer.json", R"({"name":"char","characters":"abcdefghijk"})");
   CHECK(contains(import_hugging_face(copy.theirs(), copy.folder / "run", 0.3), "\nchar tokenizer, vocabulary 11"));
   const RunFolder run = RunFolder::open(copy.folder / "run");

@@ -90,7 +90,7 @@ refuse 'a folder that is not there' 1 'no/page\.html: folder no: No such file' p
 refuse 'runs without a record' 1 'none of the 1 runs has a record yet' plot fresh
 refuse 'a drawing of an unknown kind' 1 'plot.pdf: expected a name that ends in .svg or .html' plot runs/wide -o plot.pdf
 for steps in nan -1 0.6 inf; do
-  refuse "smoothing over $steps" 1 "--smooth: expected a number of steps from 1 to 1e9, or 0, got $steps" plot runs/wide --smooth $steps
+  refuse "smoothing over $steps" 1 "--smooth: expected 0 or from 1 to 1e9 steps, got $steps" plot runs/wide --smooth $steps
 done
 refuse 'a drawing as PNG' 1 'plot\.png: .* \.svg or \.html; rsvg-convert --zoom 2 turns an SVG into a PNG$' plot runs/wide -o plot.png
 refuse 'a PNG of what is a page' 1 'a\.png: expected a name that ends in \.html' analyze completions runs/wide -o a.png

@@ -207,7 +207,7 @@ TEST_CASE("config: wrong types name file, line, key and value") {
   CHECK(override_complaint("model.d=abc") == "command line: model.d: expected integer, got 'abc'");
   CHECK(override_complaint("model.d") == "command line: expected key=value, got 'model.d'");
   CHECK(override_complaint("~model.dd") == "command line: unknown key 'model.dd', the nearest known key is 'model.d'");
-  CHECK(override_complaint("~lr=3") == "command line: ~lr removes the key and allows no value: expected ~lr, got '~lr=3'");
+  CHECK(override_complaint("~lr=3") == "command line: ~lr removes the key and allows no value; expected ~lr, got '~lr=3'");
   CHECK(override_complaint("~") == "command line: unknown key ''; --help-config prints every key");
   CHECK(override_complaint("=3") == "command line: expected key=value, got '=3'");
   CHECK(complaint("steps: \"a\\nb" + std::string(100, 'c') + "\"\n") ==
@@ -237,7 +237,7 @@ TEST_CASE("config: what is not YAML, and keys given twice") {
   CHECK(complaint("lr: 1\nsteps: 3\nlr: 2\n") == "run.yaml:3: lr is given twice");
   CHECK(complaint("model: {d: 8}\nmodel.d: 16\n") == "run.yaml:2: model.d is given twice");
   // The last value of a number wins; two lists of texts could be meant as one.
-  CHECK(complaint_of_keys({"data=a", "lr=1", "data=b"}) == "command line: data is given twice; data='[A, B]' is a list of both");
+  CHECK(complaint_of_keys({"data=a", "lr=1", "data=b"}) == "command line: data is given twice; data='[A, B]' gives both");
   CHECK(read("data: [a, b]\n", {"data=c"}).data == std::vector<std::string>{"c"});
   CHECK(of_keys({"model.levels=3", "model.mixer=dispatcher", "model.levels=4"}).model.settings<Dispatcher>().levels == 4);
   CHECK(error_of([] { load_config<TrainConfig>("/no/such.yaml"); }) == "cannot read /no/such.yaml: No such file or directory");
@@ -258,23 +258,22 @@ TEST_CASE("config: values that cannot be") {
   CHECK(complaint("norms_every: -1\n") == "norms_every: -1, expected 0 or more");
   CHECK(complaint("norms_every: 2\ncuda_graph: true\ndevice: cuda\n") == "norms_every: is not supported with cuda_graph");
   CHECK(complaint("batch: 65536\naccumulation: 65536\n") ==
-        "batch: 65536 times accumulation: 65536 is more than 2147483647 sequences per step");
+        "batch: 65536 times accumulation = 65536 is more than 2147483647 sequences per step");
   CHECK(complaint("batch: 0\n") == "batch: 0, expected 1 or more");
   CHECK(complaint("threads: -1\n") == "threads: -1, expected 0 or more");
   CHECK(complaint("threads: 1025\n") == "threads: 1025, expected 1024 or less");
   CHECK(complaint("log_every: 0\n") == "log_every: 0, expected 1 or more");
   CHECK(complaint("context: 65\n") == "context: 65 exceeds model.ctx = 64");
-  CHECK(complaint("format: pairs\nmodel: {family: coarse, scale: 4}\n") == "format: pairs, but model.family: coarse writes no text");
-  CHECK(complaint("format: pairs\npack: stream\n") == "pack: stream, but format: pairs must not cut documents, expected none or best");
+  CHECK(complaint("format: pairs\nmodel: {family: coarse, scale: 4}\n") == "format: pairs, but a coarse model writes no text");
+  CHECK(complaint("format: pairs\npack: stream\n") == "pack: stream, but format pairs must not cut documents, expected none or best");
   CHECK(complaint("format: messages\npack: stream\n") ==
-        "pack: stream, but format: messages must not cut conversations, expected none or best");
-  CHECK(
-      complaint("order: shuffled\npack: none\n") == "pack: none requires a format with answers, but format: text; expected stream or best");
+        "pack: stream, but format messages must not cut conversations, expected none or best");
+  CHECK(complaint("order: shuffled\npack: none\n") == "pack: none requires a format with answers, not text; expected stream or best");
   CHECK(complaint("train_fraction: 1\n") == "train_fraction: 1, expected more than 0 and less than 1");
   for (const char* name : {"''", ".", "..", "a/b"})
     CHECK(contains(complaint(std::string("name: ") + name), "cannot be the name of a folder"));
   CHECK(complaint("name: 'a '\n") == "name: 'a ' cannot be the name of a folder");
-  CHECK(complaint("name: \"a\\nb\"\n") == "name: has a control character");
+  CHECK(complaint("name: \"a\\nb\"\n") == "name: contains a control character");
   CHECK(complaint("name: " + std::string(201, 'n') + "\n") == "name: '" + std::string(57, 'n') + "...' cannot be the name of a folder");
   CHECK(
       complaint("model:\n  causal: false\n") == "model.causal: false, but a language model must not attend to the tokens that it predicts");
@@ -346,7 +345,7 @@ TEST_CASE("config: a mixer for each layer, and keys with a value for each mixer"
   CHECK(of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={dispatcher: 8}"}).model.settings<Sdp>().heads == 4);
   CHECK(to_yaml(of_keys({"model.mixer=[dispatcher]"})) == "model:\n  mixer: dispatcher\n");
   CHECK(complaint_of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={spd: 8}"}) ==
-        "command line: model.heads: no layer has mixer 'spd', expected sdp, dispatcher");
+        "command line: model.heads: no layer has the mixer 'spd', expected sdp, dispatcher");
   CHECK(complaint_of_keys({"model.mixer=[sdp, dispatcher]", "model.heads={sdp: x}"}) ==
         "command line: model.heads: expected integer, got 'x'");
   CHECK(complaint_of_keys({"model.mixer=[sdp, lstm]"}) == "command line: model.mixer: expected one of sdp, dispatcher, quad_full, quad, "

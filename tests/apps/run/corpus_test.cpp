@@ -116,7 +116,7 @@ TEST_CASE("documents: conversations end with their template, whatever ends the d
   CHECK(expected.back() == plain->find("\u010a"));  // the line end after <|im_end|>
   CHECK(ids_of(open_corpus(config, with_eos(plain, Eos::document)).train) == expected);
   CHECK(test::bounded_error([&] { open_corpus(config, with_eos(plain, Eos::line)); }) ==
-        "chat: the tokenizer adds a token after every line, but a template writes line ends");
+        "chat: the tokenizer adds a token after every line, but a chat template contains line ends");
 }
 
 TEST_CASE("documents: shards have their own end, and a key about it is refused only if somebody wrote it") {

@@ -98,7 +98,7 @@ TEST_CASE("a run folder: a continued run is compared with the keys of its newest
   CHECK(continued(scratch, {"model.ff=8"}) == "RUN: contains a run with model.ff: 16, not 8" + advice);
   CHECK(continued(scratch, {"model.ff=16", "context=4"}) == "no error");  // the run's values
   CHECK(continued(scratch, {"tokenizer=byte"}) == "RUN: contains a run with tokenizer: char, not byte" + advice);
-  CHECK(continued(scratch, {"steps=1"}) == "RUN: has already done 2 steps, more than steps: 1");
+  CHECK(continued(scratch, {"steps=1"}) == "RUN: has already done 2 steps, more than steps = 1");
   CHECK(continued(scratch, {"data=b.txt"}) == "no error");  // texts are compared by content
   const std::string edited = read_text(scratch / "a/config.yaml") + "lr: 0.5\n";
   write_atomically(scratch / "a/config.yaml", edited);

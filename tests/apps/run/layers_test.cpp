@@ -179,7 +179,7 @@ TEST_CASE("config: a base is next to its file, and so are the texts that it name
       error_of([&] { load_config<TrainConfig>(folder / "9.yaml"); }) == (folder / "1.yaml") + ":1: base: the chain has more than 8 files");
   folder.write("other.yaml", "lr: 1\n");
   CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "base: other.yaml\nbase: other.yaml\n")); }) ==
-        (folder / "run.yaml") + ":2: base is given twice");
+        (folder / "run.yaml") + ":2: the key base is given twice");
   folder.write("base.yaml", "lr: 1\nstpes: 2\n");
   CHECK(error_of([&] { load_config<TrainConfig>(folder.write("run.yaml", "base: base.yaml\n")); }) ==
         (folder / "base.yaml") + ":2: unknown key 'stpes', the nearest known key is 'steps'");

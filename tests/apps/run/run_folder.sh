@@ -26,7 +26,7 @@ verdict 'below it are the keys that were given, and no other' "$(tail -n +2 runs
 other='runs/tiny: contains a run with'
 refuse_tiny 'another learning rate' "$other lr: 0\.001, not 0\.01; .*name=" lr=0.01
 refuse_tiny 'a width that was not given' "$other model\.ff: 64, not 80; " model.ff=80
-refuse_tiny 'fewer steps' 'runs/tiny: has already done 8 steps, more than steps: 4' steps=4
+refuse_tiny 'fewer steps' 'runs/tiny: has already done 8 steps, more than steps = 4' steps=4
 cp text.txt other.txt
 sed 's/ 7$/ 9/' other.txt >text.txt
 refuse_tiny 'one character of the text is another' 'runs/tiny: the text changed since step 8; ' steps=12
@@ -138,7 +138,7 @@ verdict 'damaged model: it is written again' "$(cmp kept/model.safetensors runs/
 rm runs/damaged/model.safetensors
 accept 'a finished run without its model' train tiny.yaml name=damaged steps=8
 verdict 'the model is written again' "$(cmp kept/model.safetensors runs/damaged/model.safetensors 2>&1)"
-refuse 'a step that is not kept' 1 "no checkpoint '5'; there are best, last and steps 4, 8" eval runs/damaged@5
+refuse 'a step that is not kept' 1 "no checkpoint '5', only best, last and steps 4, 8" eval runs/damaged@5
 rm -rf runs/damaged/checkpoints
 refuse 'a model without checkpoints' 1 'runs/damaged: contains a trained model but no checkpoint' train tiny.yaml name=damaged
 

@@ -33,8 +33,8 @@ TEST_CASE("escapes: each stands for its character, and other text for itself") {
   CHECK(meant("to be \xc3\xa9 'or' \"not\"") == "to be \xc3\xa9 'or' \"not\"");
   CHECK(meant(R"(a\nb\tc\\d\"e)") == "a\nb\tc\\d\"e");
   CHECK(meant(R"(\\n)") == "\\n");
-  CHECK(error_of([&] { meant(R"(ab\q)"); }) == R"(--prompt: unknown escape '\q' at byte 2; \\ is a backslash)");
-  CHECK(error_of([&] { meant("ab\\"); }) == R"(--prompt: unknown escape '\' at byte 2; \\ is a backslash)");
+  CHECK(error_of([&] { meant(R"(ab\q)"); }) == R"(--prompt: unknown escape '\q' at byte 2; write \\ for a backslash)");
+  CHECK(error_of([&] { meant("ab\\"); }) == R"(--prompt: unknown escape '\' at byte 2; write \\ for a backslash)");
 }
 
 TEST_CASE("stop strings: the text ends in front of the first") {

@@ -138,7 +138,7 @@ refuse 'a file of another tokenizer' 1 'alone\.safetensors: was trained with a d
 accept 'which was meant' train next.yaml name=drawn init=alone.safetensors data=same_size.txt tokenizer=char
 verdict 'they are sampled' "$(starts "alone.safetensors; tok.weight: 0 of 38 rows")"
 accept 'a run of words' train tiny.yaml name=words tokenizer=word steps=1
-refuse 'an end of lines, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos: none, expected line; choose a tokenizer with this eos by tokenizer=FILE' train next.yaml name=bad init=runs/words eos=line
+refuse 'an end of lines, which the tokenizer of the start does not have' 1 'init: .*/runs/words has eos = none, expected line; choose a tokenizer with this eos by tokenizer=FILE' train next.yaml name=bad init=runs/words eos=line
 
 # ---- Frozen parameters
 accept 'frozen parameters' train tiny.yaml name=frozen steps=3 'freeze=[tok, pos, blocks.*.ln1, blocks.0.fc.weight]' checkpoint_every=1

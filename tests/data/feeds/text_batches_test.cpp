@@ -241,7 +241,7 @@ TEST_CASE("windows: errors with both numbers") {
         "evaluation: batch 2 does not exist; there are 2 batches");
   for (const int64_t from : {-1, 8})
     CHECK(error_of([&] { EvaluationBatches::windows(positions(20), 2, 8, 8, from); }) ==
-          "evaluation windows: from is " + std::to_string(from) + " with a context of 8, expected 0 to 7");
+          "evaluation windows: 'from' is " + std::to_string(from) + " with a context of 8, expected 0 to 7");
 }
 
 TEST_CASE("batches: sizes at the end of the range of 64 bits are errors or as many as there are") {

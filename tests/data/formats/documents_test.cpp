@@ -349,8 +349,8 @@ TEST_CASE("JSONL and TSV, with labels") {
   CHECK(read("0\ta b\tx\n1\tc\n", {.format = format_of(kTsv)}) == Records{{"x", -1}, {"c", -1}});
 
   const auto error = [&](const std::string& text, const DocumentOptions& options) { return error_of([&] { read(text, options); }); };
-  const std::string more = "; set more classes, or list all labels in labels, such as [1, 2, 5]",
-                    words = "; list words in labels, such as [no, yes]";
+  const std::string more = "; set more classes, or list all labels in the key labels, such as [1, 2, 5]",
+                    words = "; list words in the key labels, such as [no, yes]";
   CHECK(error("{\"text\":\"a\"}\n{\"text\":\"b\"", json) == "r:2: invalid JSON at byte 12 of 11");
   CHECK(error("{\"text\":\"a\",\"score\":NaN}", json) == "r:1: invalid JSON at byte 21 of 24; JSON has no NaN");
   CHECK(error("{\"text\":\"a\",\"score\": -Infinity}", json) == "r:1: invalid JSON at byte 23 of 31; JSON has no Infinity");
@@ -361,11 +361,11 @@ TEST_CASE("JSONL and TSV, with labels") {
   CHECK(error("{\"text\":5}", json) == "r:1: has no text \"text\"");
   CHECK(error(std::string(100, '['), json) == "r:1: the JSON is nested more than 64 levels deep");
   CHECK(error("{\"t\":\"a\"}", labelled) == "r:1: has no label \"l\"");
-  CHECK(error("{\"t\":\"a\",\"l\":3}", labelled) == "r:1: label 3 is out of range: the labels of 3 classes are 0 to 2" + more);
-  CHECK(error("{\"t\":\"a\",\"l\":-1}", labelled) == "r:1: label -1 is out of range: the labels of 3 classes are 0 to 2" + more);
+  CHECK(error("{\"t\":\"a\",\"l\":3}", labelled) == "r:1: label 3 is out of range for 3 classes, expected 0 to 2" + more);
+  CHECK(error("{\"t\":\"a\",\"l\":-1}", labelled) == "r:1: label -1 is out of range for 3 classes, expected 0 to 2" + more);
   CHECK(error("{\"t\":\"a\",\"l\":\"pos\"}", labelled) == "r:1: label \"pos\" is not an integer from 0 to 2" + words);
   CHECK(error("{\"t\":\"a\",\"l\":1.5}", labelled) == "r:1: label 1.5 is not an integer from 0 to 2");
-  CHECK(error("1\ta\n2\tb\n", tsv) == "r:2: label 2 is out of range: the labels of 2 classes are 0 to 1" + more);
+  CHECK(error("1\ta\n2\tb\n", tsv) == "r:2: label 2 is out of range for 2 classes, expected 0 to 1" + more);
   CHECK(error("1\ta\npos\tb\n", tsv) == "r:2: label 'pos' is not an integer from 0 to 1" + words);
   CHECK(error("1\n", tsv) == "r:1: has 1 columns, but text_field is column 2");
   CHECK(error("{\"text\":\"\xff\"}", json) ==
@@ -376,11 +376,11 @@ TEST_CASE("JSONL and TSV, with labels") {
 TEST_CASE("options that do not belong together") {
   const auto error = [](const DocumentOptions& options) { return error_of([&] { check(options); }); };
   CHECK(error({.documents = ""}) == "documents: is empty, expected file, line, blank_line, or the text between two documents");
-  CHECK(error({.format = format_of(kTsv), .documents = "line"}) == "documents: is only for format: text; in tsv each line is a document");
+  CHECK(error({.format = format_of(kTsv), .documents = "line"}) == "documents: applies only to text; in tsv each line is a document");
   CHECK(error({.text_field = "a"}) == "text_field: only jsonl, tsv and csv have fields");
   CHECK(error({.label_field = "a"}) == "label_field: only jsonl, tsv and csv have fields");
-  CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field: requires classes or labels");
-  CHECK(error({.format = format_of(kJsonl), .classes = 2}) == "classes, labels: require label_field");
+  CHECK(error({.format = format_of(kJsonl), .label_field = "a"}) == "label_field: requires the key classes or labels");
+  CHECK(error({.format = format_of(kJsonl), .classes = 2}) == "classes, labels: require the key label_field");
   CHECK(error({.format = format_of(kTsv), .text_field = "text"}) == "text_field: 'text' is not a column number (the first column is 1)");
   CHECK(error({.format = format_of(kTsv), .text_field = "0"}) == "text_field: '0' is not a column number (the first column is 1)");
   const ScratchFolder folder;

@@ -102,7 +102,7 @@ TEST_CASE("CSV, as in RFC 4180") {
   CHECK(error("text,l\na,1\n\"b\nc\",2\nd\n", csv) == "r:5: has 1 columns, expected 2 as in the header");
   CHECK(error("text\na\n\"b\n\nc\n", csv) == "r:3: the quote that begins column 1 is not closed");
   CHECK(error("text,l\n\"a\nb\"c,1\n", csv) == "r:2: text follows the closing quote of column 1");
-  CHECK(error("text,l\n1,5\" disk\nx\n", csv) == "r:2: column 2 contains a quote, so it must begin with one");
+  CHECK(error("text,l\n1,5\" disk\nx\n", csv) == "r:2: column 2 contains a quote, but does not begin with a quote");
   CHECK(error("\"text\na\n", csv) == "r:1: the quote that begins column 1 is not closed");
   CHECK(error("body,l\na,1\n", csv) == "r:2: has no column 'text', only body and l");
   CHECK(error("b c,label\na,yes\n", named) == "r:2: has no column 'l', only b c and label");

@@ -108,8 +108,8 @@ TEST_CASE("cache: documents that cannot be read") {
   CHECK(contains(error_of([] { open_one(labelled("0\tab\n1\txyz\n"), characters("abx"), ""); }), "a:2: char tokenizer"));
   CHECK(error_of([] { open_one(labelled("0\t\n"), bytes(), ""); }) == "a: the inputs contain no tokens");
   CHECK(error_of([] { open_one(labelled("0\tab\n9\tcd\n"), bytes(), ""); }) ==
-        "a:2: label 9 is out of range: the labels of 4 classes are 0 to 3; set more classes, or list all labels in labels, such as [1, 2, "
-        "5]");
+        "a:2: label 9 is out of range for 4 classes, expected 0 to 3; set more classes, or list all labels in the key labels, such as "
+        "[1, 2, 5]");
 }
 
 TEST_CASE("cache: the first floor(fraction * characters) characters train, the rest validates") {

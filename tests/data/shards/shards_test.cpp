@@ -148,7 +148,7 @@ TEST_CASE("shards of llm.c: u16 and u32, one file or a folder, blocks instead of
   CHECK(error_of([&] { text_of(Tokens::open(llama, CharTokenizer("abc")), 0, 5); }) ==
         llama + ": id 4 at position 2 is outside the vocabulary of 3");
   const std::string cut = folder.write("cut.bin", llmc_shard(20240520, 1, {1, 2, 3}, 2, 5));
-  CHECK(error_of([&] { Tokens::open(cut, tokenizer); }) == cut + ": the shard has 1030 bytes, expected 1034: it was cut short");
+  CHECK(error_of([&] { Tokens::open(cut, tokenizer); }) == cut + ": the shard has 1030 bytes, expected 1034; it was cut short");
   const std::string version = folder.write("version.bin", llmc_shard(20240520, 2, {1, 2, 3}, 2));
   CHECK(error_of([&] { Tokens::open(version, tokenizer); }) == version + ": the version of the llm.c shard is 2, expected 1");
 }
@@ -162,10 +162,10 @@ TEST_CASE("a shard of llm.c next to a text is neither a corpus of shards nor one
   CHECK(Tokens::open(folder / "mixed", tokenizer).size() == 3);
   folder.write("mixed/more/c.txt", "text");
   CHECK(error_of([&] { names_shards(folder / "mixed"); }) ==
-        folder / "mixed" + ": b.bin is a shard and more is not; put shards into a separate folder");
+        folder / "mixed" + ": b.bin is a shard, but more is not; put shards into a separate folder");
   const std::string text = folder.write("mixed/a.txt", "text");
   CHECK(error_of([&] { names_shards(folder / "mixed"); }) ==
-        folder / "mixed" + ": b.bin is a shard and a.txt is not; put shards into a separate folder");
+        folder / "mixed" + ": b.bin is a shard, but a.txt is not; put shards into a separate folder");
   CHECK(error_of([&] { Tokens::open(folder / "mixed", tokenizer); }) == text + ": is not a shard");
   CHECK(!names_shards(folder / "mixed/more"));
 }
@@ -179,19 +179,19 @@ TEST_CASE("shards that were cut, continued or altered are named") {
   CHECK(error_of_folder(path) == "no error");
 
   std::filesystem::resize_file(shard, sound.size() - 1);
-  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes, expected {}: it was cut short", {shard, size - 1, size}));
+  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes, expected {}; it was cut short", {shard, size - 1, size}));
   std::filesystem::resize_file(shard, 100);
   CHECK(error_of_folder(path) == shard + ": the shard is cut short inside its header");
   restore();
   std::ofstream(shard, std::ios::binary | std::ios::app) << "x";
-  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes, expected {}: it was extended", {shard, size + 1, size}));
+  CHECK(error_of_folder(path) == format_message("{}: the shard has {} bytes, expected {}; it was extended", {shard, size + 1, size}));
   restore();
   alter(shard, 40, "x");
   CHECK(error_of_folder(path) == shard + ": the header of the shard is damaged");
   restore();
   for (const size_t at : {sizeof(ShardHeader), sound.size() / 2, sound.size() - 1}) {  // an id, the index
     alter(shard, at, std::string(1, static_cast<char>(sound[at] ^ 1)));
-    CHECK(error_of_folder(path) == shard + ": the shard was altered or damaged: its checksum is wrong");
+    CHECK(error_of_folder(path) == shard + ": the shard was altered or damaged; its checksum is wrong");
     restore();
   }
   alter(shard, 0, "RICCIXXX");
@@ -228,7 +228,7 @@ TEST_CASE("shards that do not make one corpus") {
   int64_t last = 0;
   while (std::filesystem::exists(place(b, last + 1))) ++last;
   std::filesystem::remove(place(b, last));
-  CHECK(error_of_folder(b) == b + ": the last shard is missing: ricci prepare was interrupted; run it again to finish");
+  CHECK(error_of_folder(b) == b + ": the last shard is missing; run ricci prepare again to finish");
   CHECK(error_of([&] { Tokens::open(folder / "none", ByteTokenizer()); }) ==
         "cannot read " + (folder / "none") + ": No such file or directory");
 }
@@ -306,7 +306,7 @@ TEST_CASE("a folder with shards of something else is not touched") {
   Corpus corpus;
   corpus.prepare("whole");
   const std::string whole = corpus.folder / "whole", bytes = bytes_of(whole);
-  const std::string message = whole + ": contains shards with different inputs, settings or tokenizer; choose another folder";
+  const std::string message = whole + ": contains shards with different inputs, settings or tokenizers; choose another folder";
   corpus.shard_tokens = 30'000;
   CHECK(error_of([&] { corpus.prepare("whole"); }) == message);
   corpus.shard_tokens = 15'000;

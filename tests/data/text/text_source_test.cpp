@@ -106,7 +106,7 @@ TEST_CASE("text source: a file that cannot be read is an error that names it") {
   write_compressed(folder, "empty.zst", "", ARCHIVE_FILTER_ZSTD);
   CHECK(read_error(folder / "empty.zst") == "data: " + folder / "empty.zst" + " is empty after decompression");
   std::filesystem::create_directory(folder / "nothing");
-  CHECK(read_error(folder / "nothing") == "data: folder " + folder / "nothing" + " contains no files");
+  CHECK(read_error(folder / "nothing") == "data: the folder " + folder / "nothing" + " contains no files");
   CHECK(read_error("/dev/null") == "data: /dev/null is neither a file nor a folder");
   CHECK(error_of([] { TextSource(std::string{}); }) == "data: an empty file name was given");
 }
@@ -261,5 +261,5 @@ TEST_CASE("text source: identity changes with path, encoding and file") {
   CHECK(open("a").place_hash() == a.place_hash());
   CHECK(open("a").content_hash() != content);
   CHECK(error_of([&] { a.check_unchanged(); }) ==
-        "data: " + folder / "a" + " changed while it was in use: it had 5 bytes and now has 5, possibly different ones");
+        "data: " + folder / "a" + " changed while it was in use (size before: 5 bytes, now: 5 bytes)");
 }

@@ -184,7 +184,7 @@ TEST_CASE("bpe tokenizer: errors") {
   CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {}).encode("ab"); }) ==
         "bpe tokenizer: the vocabulary has no token for byte 1 (value 0x62)");
   CHECK(error_of([] { BpeTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}, {}, {.unknown = "?"}); }) ==
-        "bpe tokenizer: '?', for unknown bytes, is not in the vocabulary");
+        "bpe tokenizer: the token '?' for unknown bytes is not in the vocabulary");
   CHECK(error_of([] { Vocabulary(std::vector<std::string>{"a", "b", "a"}); }) == "vocabulary: 'a' has two ids, 0 and 2");
   CHECK(error_of([] { tokenizer_of({}, {{.id = 3, .content = "a"}}); }) ==
         "added tokens: 'a' has the id 3, expected 97 as in the vocabulary");

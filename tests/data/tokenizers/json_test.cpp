@@ -143,7 +143,7 @@ TEST_CASE("tokenizer.json: a template gives the first token, added tokens say wh
         "bpe tokenizer: the id 7, which marks the start or end of texts, has no token");
   const std::string missing = R"({"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"c"}},{"Sequence":{"id":"A"}}]})";
   CHECK(fault(file(bpe(), kByteLevel, R"("post_processor":)" + missing)) ==
-        "bpe tokenizer: 'c', which starts every text, is not in the vocabulary");
+        "bpe tokenizer: the token 'c' at the start of every text is not in the vocabulary");
   const std::string digits = R"({"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":false},)" + kByteLevel + "]}";
   CHECK(contains(fault(file(bpe(), digits)), "the pre_tokenizer 'Digits without individual_digits' is not supported"));
 }
@@ -352,7 +352,8 @@ TEST_CASE("opening: errors name the file") {
   const std::string plain = folder.write("vocab.txt", "[UNK]\na\na\n");
   CHECK(error_of([&] { open_tokenizer(plain); }) == plain + ": vocabulary: 'a' has two ids, 1 and 2");
   folder.write("vocab.txt", "a\nb\n");
-  CHECK(error_of([&] { open_tokenizer(plain); }) == plain + ": wordpiece tokenizer: '[UNK]', for unknown words, is not in the vocabulary");
+  CHECK(error_of([&] { open_tokenizer(plain); }) ==
+        plain + ": wordpiece tokenizer: the token '[UNK]' for unknown words is not in the vocabulary");
   folder.write("vocab.txt", "[UNK]\n\xe9\n");
   CHECK(error_of([&] { open_tokenizer(plain); }) == plain + ": vocabulary: byte 6 (value 0xe9) is not valid UTF-8");
   const std::string other = folder.write("notes.txt", "");
@@ -370,7 +371,7 @@ TEST_CASE("opening: errors name the file") {
   CHECK(error_of([&] { open_tokenizer(json); }) ==
         json + ": tokenizer.json: the model 'Unigram' is not supported; supported are BPE, WordPiece and WordLevel");
   CHECK(error_of([&] { open_tokenizer(json, {.lowercase = true}); }) ==
-        json + ": lower case applies only to a vocab.txt; other files define it themselves");
+        json + ": lower case applies only to a vocab.txt; other files define their own case");
   folder.write("empty/readme", "");
   CHECK(error_of([&] { open_tokenizer(folder / "empty"); }) ==
         folder / "empty" + ": this folder has no tokenizer.json, vocab.bpe, merges.txt or vocab.txt");

@@ -129,7 +129,7 @@ TEST_CASE("char tokenizer: text outside the vocabulary is an error") {
   const std::vector<int64_t> negative = {-1};
   CHECK(error_of([&] { tokenizer.decode(negative); }) == "char tokenizer: id -1 at index 0 is outside the vocabulary of 4");
   CHECK(error_of([] { CharTokenizer(""); }) == "char tokenizer: the vocabulary is empty");
-  CHECK(error_of([] { CharTokenizer("aba"); }) == "char tokenizer: duplicate 'a' (U+0061) in the vocabulary");
+  CHECK(error_of([] { CharTokenizer("aba"); }) == "char tokenizer: the vocabulary has a duplicate 'a' (U+0061)");
 }
 
 TEST_CASE("char tokenizer: a text that is not UTF-8 names the byte, in the middle and at the end") {
@@ -138,10 +138,10 @@ TEST_CASE("char tokenizer: a text that is not UTF-8 names the byte, in the middl
   const std::string size = std::to_string(good.size());
   const TextSource middle = TextSource(folder.write("middle", good + "\xe9" + good)).read_as(Encoding::bytes);
   CHECK(error_of([&] { characters_of({middle}); }) ==
-        "middle: char tokenizer: byte " + size + " (value 0xe9) is not valid UTF-8; tokenizer: byte reads any bytes");
+        "middle: char tokenizer: byte " + size + " (value 0xe9) is not valid UTF-8; tokenizer=byte reads any bytes");
   const TextSource end = TextSource(folder.write("end", good + "\xf0\x9d\x84")).read_as(Encoding::bytes);
   CHECK(error_of([&] { characters_of({end}); }) ==
-        "end: char tokenizer: byte " + size + " (value 0xf0) is not valid UTF-8; tokenizer: byte reads any bytes");
+        "end: char tokenizer: byte " + size + " (value 0xf0) is not valid UTF-8; tokenizer=byte reads any bytes");
 }
 
 TEST_CASE("byte tokenizer: ids are bytes, every text survives") {
@@ -187,7 +187,7 @@ TEST_CASE("word tokenizer: strings between white space") {
   CHECK(words()->encode("thecat <unk>") == Ids{0, 0});
   CHECK(error_of([] { words()->encode("the \xff"); }) == "word tokenizer: byte 4 (value 0xff) is not valid UTF-8");
   CHECK(error_of([] { WordTokenizer(Vocabulary(std::vector<std::string>{"a"}), {}); }) ==
-        "word tokenizer: '<unk>', for unknown words, is not in the vocabulary");
+        "word tokenizer: the token '<unk>' for unknown words is not in the vocabulary");
 }
 
 TEST_CASE("eos: behind every line") {
@@ -273,7 +273,7 @@ TEST_CASE("eos: a vocabulary without the piece gets it, a tokenizer without writ
   const auto fault = [](const std::string& json) { return error_of([&] { tokenizer_from_json(json); }); };
   CHECK(
       fault(nested(words()->to_json(), "line", "<end>")) == "word tokenizer: the vocabulary has no token '<end>' to put after every line");
-  CHECK(fault(nested(words()->to_json(), "none", "<eos>")) == "eos: expected line or document, got none");
+  CHECK(fault(nested(words()->to_json(), "none", "<eos>")) == "eos: 'none', expected 'line' or 'document'");
   const std::string other_end = "word tokenizer: already adds '</s>' after every line; it cannot add a second end token";
   CHECK(fault(nested(tokenizer->to_json(), "document", "<eos>")) == other_end);
   CHECK(error_of([&] { with_eos(tokenizer, Eos::document); }) == other_end);
@@ -322,7 +322,7 @@ TEST_CASE("wordpiece tokenizer: blanks between words, at once and as a stream") 
 
 TEST_CASE("wordpiece tokenizer: errors") {
   CHECK(error_of([] { WordPieceTokenizer(Vocabulary(Words{"a"}), {}, {}); }) ==
-        "wordpiece tokenizer: '[UNK]', for unknown words, is not in the vocabulary");
+        "wordpiece tokenizer: the token '[UNK]' for unknown words is not in the vocabulary");
   CHECK(error_of([] { wordpiece({.prefix = ""}); }) == "wordpiece tokenizer: the prefix of tokens that continue a word is empty");
   CHECK(error_of([] { wordpiece({.longest_word = 0}); }) == "wordpiece tokenizer: the longest word has 0 characters, expected 1 to 1000");
   CHECK(error_of([] { wordpiece().encode("un\xe9"); }) == "wordpiece tokenizer: byte 2 (value 0xe9) is not valid UTF-8");

@@ -253,7 +253,7 @@ TEST_CASE("restricting: special pieces stay, found as they are written") {
   }
   const auto full = train("bpe", large, {.vocab = 300});
   CHECK(error_of([&] { with_additions(*full, {.pieces = {"a"}}); }) ==
-        "special token 'a': the vocabulary already has it, as id " + std::to_string(full->find("a")));
+        "special token 'a' is already in the vocabulary, as id " + std::to_string(full->find("a")));
   CHECK(error_of([] { with_additions(ByteTokenizer(), {.pieces = {"<unk>"}}); }) ==
         "byte tokenizer: no token can be added to its vocabulary");
 }

@@ -267,14 +267,14 @@ TEST_CASE("chat: six strings are a template") {
     return error_of([&] { ChatEncoder(tokenizer, chat_template(named)); });
   };
   CHECK(fault(2, "[U]") == "chat: user: '[U]' contains {content} 0 times, expected once");
-  CHECK(fault(3, "{content}[/U]") == "chat: assistant: '{content}[/U]' does not begin with answer, {content} and end");
+  CHECK(fault(3, "{content}[/U]") == "chat: assistant: '{content}[/U]' does not begin with 'answer', {content} and 'end'");
   CHECK(fault(1, "<|no|>{content}") ==
         "chat: the tokenizer lacks the markers '<|no|>'; ricci tokenize train TEXTS --from FILE --keep-all --special '<|no|>' adds them");
   CHECK(fault(2, "<|a|>{content}<|b|><|a|>") == "chat: the tokenizer lacks the markers '<|a|>', '<|b|>'; ricci tokenize train TEXTS --from "
                                                 "FILE --keep-all --special '<|a|>' --special "
                                                 "'<|b|>' adds them");
   CHECK(error_of([] { chat_template({"alpaca"}); }) ==
-        "chat: expected chatml, llama3, or the six strings start, system, user, assistant, end, answer; got a list of length 1");
+        "chat: expected chatml, llama3, or six strings (start, system, user, assistant, end and answer), got a list of length 1");
 }
 
 TEST_CASE("chat: lines that are not conversations are errors") {

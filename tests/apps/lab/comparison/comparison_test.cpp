@@ -188,7 +188,7 @@ TEST_CASE("comparison: evaluations score the positions that the losses of all mo
   CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n") == std::vector<int64_t>{0, 0});
   CHECK(from("a: [run.yaml, eval_from=7]\nb: run.yaml\n") == std::vector<int64_t>{7, 7});
   CHECK(error_of([&] { from("a: run.yaml\nb: " + full + "\"model.scales=[1, 16]\", model.shift=block]\n"); }) ==
-        "b: context: 16 is too short: none of its tokens is scored");
+        "b: context: 16 is too short to score a token");
   // Evaluations of documents with a mask omit no positions.
   const std::vector<std::string> pairs = {"data=pairs.jsonl", "format=pairs"};
   CHECK(from("a: run.yaml\nb: " + topdown + "\"model.scales=[1, 4]\"]\n", pairs) == std::vector<int64_t>{0, 0});

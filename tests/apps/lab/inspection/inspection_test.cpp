@@ -251,7 +251,7 @@ TEST_CASE("inspect: layers, heads and tokens that the model lacks are refused") 
   for (const char* weight : {"blocks.1.mixer.m_metric", "tok.weight"}) {
     const OpenModel spoilt = Run("metric", ", heads: 2", weight).open();
     CHECK(error_of([&] { inspect(spoilt, kIds, {}); }) ==
-          format_message("layer {}: weights of the metric mixer are not finite", {weight[0] == 't' ? 0 : 1}));
+          format_message("layer {}: the weights of the metric mixer are not finite", {weight[0] == 't' ? 0 : 1}));
   }
   CHECK(refused({{2}, {}, {}, 3}) == "--layers: 2, but the model has 2 layers");
   CHECK(refused({{}, {0, 5}, {}, 3}) == "--heads: 5, but the model has 2 heads");

@@ -354,7 +354,7 @@ TEST_CASE("plot: messages") {
   CHECK(refusal({.keys = {"weather"}}).starts_with("no run has the metric 'weather'; the metrics are step, tokens, train_loss, "));
   CHECK(refusal({.x = "steps"}) == "no run has the metric 'steps', the nearest is 'step'");
   CHECK(refusal({.x = "time"}) == folder / "a/metrics.jsonl: no record contains time");
-  CHECK(refusal({.keys = {"val_loss"}}) == folder / "a/metrics.jsonl: no value to draw");
+  CHECK(refusal({.keys = {"val_loss"}}) == folder / "a/metrics.jsonl: has no value to draw");
 }
 
 TEST_CASE("plot: numbers at the ends of the range") {

@@ -71,7 +71,7 @@ TEST_CASE("report: files by the ending of their names, and errors before anythin
   CHECK(read_file(folder / "a.html") == page_of(report));
   CHECK(read_file(folder / "a.svg") == to_svg(report.title, report.pictures));
   report.pictures.clear();
-  CHECK(contains(error_of([&] { draw(report, folder / "b.svg"); }), "b.svg: is not written: the result has nothing to draw"));
+  CHECK(contains(error_of([&] { draw(report, folder / "b.svg"); }), "b.svg: is not written; the result has nothing to draw"));
   CHECK(error_of([] { check({.json = "", .out = "a.pdf"}); }) == "a.pdf: expected a name that ends in .svg or .html");
   CHECK(contains(error_of([] { check({.json = "", .out = "a.png"}); }), "rsvg-convert"));
   CHECK(contains(error_of([] { check({.json = "", .out = "a.svg"}, false); }), "a.svg: expected a name that ends in .html"));
