@@ -33,11 +33,11 @@ void check_step(const TrainConfig& config, const ModelConfig& model, int64_t mem
     if (most == 0) {
       shape.sequences = 1;
       plan_step(model, config.optimizer, shape, false);  // throws errors with other causes, such as a wrong path in freeze
-      fail("a step of one sequence of {} tokens needs more than the {} of memory here; use a smaller model or context",
+      fail("a step of one sequence of {} tokens needs more than the {} of available memory; use a smaller model or context",
           {shape.context, show_bytes(memory)});
     }
     if (most < asked)  // a tenth stays free for other programs
-      fail("batch: {} sequences of {} tokens need more than the {} of memory here; the largest batch that leaves a tenth of it free is {}",
+      fail("batch: {} sequences of {} tokens need more than the {} of available memory; the largest batch that leaves a tenth free is {}",
           {with_commas(asked), shape.context, show_bytes(memory),
               std::max<int64_t>(1, most_sequences(model, config.optimizer, shape, memory - memory / 10))});
   }

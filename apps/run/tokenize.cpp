@@ -228,7 +228,7 @@ void add_options(CLI::App& app, Options& options) {
   };
   CLI::App* const encoding = add("encode", "Convert texts, or stdin, to ids on stdout", encode);
   CLI::Option* const texts =
-      encoding->add_option("texts", options.text.paths, "Files or folders, as for train; by default a text on stdin");
+      encoding->add_option("texts", options.text.paths, "Files or folders, as for `train`; by default a text on stdin");
   CLI::Option* const u16 = encoding->add_flag("--u16", options.u16, "Write each id as two bytes, the lower byte first");
   encoding->add_flag("--special", options.special, "Begin with the token that the tokenizer puts before each text");
   encoding->add_flag("--jsonl", options.json_lines, "Convert lines {\"text\": ...} on stdin to lines {\"ids\": [...]}")
@@ -239,7 +239,7 @@ void add_options(CLI::App& app, Options& options) {
   CLI::App* const talking = add("chat", "Convert lines {\"messages\": [...]} on stdin to ids, with 1 for each scored id", chat);
   keep_brackets(talking->add_option("--template", options.form, "Chat template: chatml (default), llama3, or six strings as in `chat`"));
   CLI::App* const counting = add("count", "Count the tokens of texts", count);
-  counting->add_option("texts", options.text.paths, "Files or folders, as for train")->required();
+  counting->add_option("texts", options.text.paths, "Files or folders, as for `train`")->required();
   for (CLI::App* each : {encoding, counting}) add_text_options(*each, options.text, false);
   for (CLI::App* each : {encoding, decoding, talking, counting}) {
     each->add_option("--tokenizer", options.recipe.name, "byte, or a tokenizer.json, vocab.bpe, merges.txt or vocab.txt, or its folder")

@@ -89,9 +89,9 @@ is 'a plan warns of the model' 'warning: model.levels: with 2 levels a layer spa
 same 'as the training does' train.err err
 prints 'a plan explains the gradients' '^The backward pass allocates gradients, and the update frees them' plan tiny.yaml
 # A step that does not fit is an error before it starts, with a batch that fits.
-refuse 'a step that cannot fit' 1 'batch: 100,000,000 sequences of 16 tokens need more than the .* of memory here; the largest batch that leaves a tenth of it free is [0-9]+$' train tiny.yaml name=large batch=100000000
+refuse 'a step that cannot fit' 1 'batch: 100,000,000 sequences of 16 tokens need more than the .* of available memory; the largest batch that leaves a tenth free is [0-9]+$' train tiny.yaml name=large batch=100000000
 holds 'nothing was begun' [ ! -e runs/large/metrics.jsonl ]
-(ulimit -v 400000; refuse 'a step that ulimit -v has no room for' 1 'need more than the [23][0-9.]+ MiB of memory here; the largest batch' train tiny.yaml name=large batch=1000000)
+(ulimit -v 400000; refuse 'a step that ulimit -v has no room for' 1 'need more than the [23][0-9.]+ MiB of available memory; the largest batch' train tiny.yaml name=large batch=1000000)
 ranks=(plan tiny.yaml accumulation=5 --ranks 4)
 prints 'a plan of 4 ranks' 'recompute: none; one of 4 ranks, with 2 x 2 of them$' "${ranks[@]}"
 narrow 'a plan of 4 ranks'

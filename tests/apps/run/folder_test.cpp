@@ -262,8 +262,8 @@ TEST_CASE("a step that needs more memory than there is is refused; the batch tha
     const std::string error = error_of([&] { check_step(config, config.model, kMemory); });
     const size_t end = error.rfind(' ');
     REQUIRE(error.substr(0, end) ==
-            "batch: 10,000 sequences of 64 tokens need more than the 400.0 MiB of memory here; the largest batch that leaves a "
-            "tenth of it free is");
+            "batch: 10,000 sequences of 64 tokens need more than the 400.0 MiB of available memory; the largest batch that leaves a "
+            "tenth free is");
     config.batch = std::stoll(error.substr(end + 1));
     CHECK(config.batch > 100);
     CHECK(error_of([&] { check_step(config, config.model, kMemory); }) == "no error");
@@ -273,7 +273,7 @@ TEST_CASE("a step that needs more memory than there is is refused; the batch tha
   }
   TrainConfig large = with_keys({"model.vocab=50", "model.d=4096", "batch=8"});
   CHECK(error_of([&] { check_step(large, large.model, 1 << 28); }) ==
-        "a step of one sequence of 64 tokens needs more than the 256.0 MiB of memory here; use a smaller model or context");
+        "a step of one sequence of 64 tokens needs more than the 256.0 MiB of available memory; use a smaller model or context");
   large.batch_invariant = true;
   CHECK(error_of([&] { check_step(large, large.model, 1 << 28); }).starts_with("a step of one sequence"));
 }
