@@ -63,7 +63,7 @@ bool trains_vocabulary(const TrainConfig& config) {
 void check_tokens(const TrainConfig& config, const Tokens& tokens) {
   const int64_t classes = is_classifier(config) ? config.model.settings<Classifier>().classes : INT64_MAX;
   if (is_classifier(config) && tokens.classes() == 0)
-    fail("data: {} has no labels, but a classifier learns from labels; format={} with label_field reads labels, and so does "
+    fail("data: {} has no labels, but model.family=classifier learns from labels; format={} with label_field reads labels, and so does "
          "ricci prepare",
         {tokens.name(), list_of_formats(&FormatTraits::has_fields, " or ")});
   if (tokens.classes() > classes)

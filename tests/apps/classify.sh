@@ -133,7 +133,7 @@ refuse 'another number of classes' 1 "model\.classes: 3, but reviews\.tsv has 2 
 refuse 'names of another number' 1 'labels: has 3 names, expected 2 \(model\.classes\)' "${bad[@]}" "${tsv[@]}" 'labels=[a, b, c]'
 refuse 'names twice' 1 "labels: 'a' is empty or a duplicate" "${bad[@]}" "${tsv[@]}" 'labels=[a, a]'
 refuse 'other names' 1 "reviews\.tsv:1: label 'positive' is not one of bad, good" "${bad[@]}" "${tsv[@]}" 'labels=[bad, good]'
-refuse 'a text without labels' 1 'data: texts\.txt has no labels, but a classifier learns from labels' "${bad[@]}" data=texts.txt
+refuse 'a text without labels' 1 'data: texts\.txt has no labels, but model\.family=classifier learns from labels' "${bad[@]}" data=texts.txt
 accept 'shards without labels' prepare texts.txt --documents line --tokenizer words.json --output plain
 refuse 'are refused' 1 'data: plain has no labels' "${bad[@]}" data=plain
 refuse 'no field with the label' 1 'label_field: is not set, but a classifier \(model\.family\) learns from labelled documents' "${bad[@]}" data=reviews.tsv format=tsv

@@ -132,7 +132,7 @@ refuse 'corrupt tokenizer' 1 'runs/broken/tokenizer\.json: ' eval runs/broken
 echo '{"name":"byte"}' >runs/broken/tokenizer.json
 refuse 'tokenizer of another run' 1 "$broken: was trained with model\.vocab: 38, not 256" generate runs/broken
 sed -i 's/^model:/&\n  vocab: 38/' runs/broken/config.yaml
-refuse 'tokenizer of another size than the config tells' 1 'runs/broken/tokenizer\.json: has 256 tokens, but runs/broken/config\.yaml has model\.vocab: 38' generate runs/broken
+refuse 'tokenizer of another size than the config tells' 1 'runs/broken/tokenizer\.json: has 256 tokens, but runs/broken/config\.yaml has model\.vocab = 38' generate runs/broken
 
 # ---- ricci probe
 # words NUMBER ...: i64 numbers below 256, or -1.

@@ -55,8 +55,8 @@ prints 'a run elsewhere continues under its own name' '^elsewhere/b: ' train els
 refuse 'a training that continues from the best' 1 'runs/a@best: training continues from the last step; init=runs/a@best name=\.\.\. starts a new run from these weights' train a@best
 refuse 'and from a file' 1 "$file: training continues from the last step" train "$file"
 refuse 'a step that is not kept' 1 "runs/a: has no checkpoint '7', only best, last and steps $(sed 's/ /, /g' <<<"$steps")" eval a@7
-refuse 'a name of nothing' 1 "runs/a: no checkpoint 'bset'" generate a@bset
-refuse 'a file that is not kept' 1 'runs/a: no checkpoint .*step-00000007' eval runs/a/checkpoints/step-00000007.safetensors
+refuse 'a name of nothing' 1 "runs/a: has no checkpoint 'bset'" generate a@bset
+refuse 'a file that is not kept' 1 'runs/a: has no checkpoint .*step-00000007' eval runs/a/checkpoints/step-00000007.safetensors
 refuse 'no such run' 1 "aa: no such run folder, the nearest is 'a'; runs has a, b, c" eval aa@best
 refuse 'no such run to start from' 1 "init: aa@best is neither a run folder nor a file, the nearest is 'a'" train init=aa@best name=bad data=text.txt
 for words in 'eval a' 'generate a' 'predict a' 'inspect a' 'analyze shuffle a' 'convert export a x'; do

@@ -255,7 +255,7 @@ refuses 'a word that is no option, too' 3 '.*--nonsense.*' --nonsense
 # Rank 0 sends an absolute path; this path leads every process to its own folder.
 mkdir other && sed 's/the/a/' text.txt >other/text.txt && cp eight.yaml other
 first=(env -C other)
-refuses 'rank 0 has another text' 2 'rank 1 on [^ ]+ has text [0-9a-f]{16}; rank 0 on [^ ]+ has [0-9a-f]{16}' eight.yaml name=texts data=/proc/self/cwd/text.txt
+refuses 'rank 0 has another text' 2 'rank 1 on [^ ]+ has text [0-9a-f]{16}, but rank 0 on [^ ]+ has [0-9a-f]{16}' eight.yaml name=texts data=/proc/self/cwd/text.txt
 first=()
 
 apart kills

@@ -253,8 +253,7 @@ namespace {
 std::string lost(const std::string& op, int line, const std::string& input) {
   return op + " (" + __FILE__ + ":" + std::to_string(line) + "): input " + input +
          " is recorded on another tape that still waits for its backward pass, so the gradient of the input would be lost here; use "
-         "detached() to give "
-         "it up";
+         "detached() to discard it";
 }
 
 }  // namespace

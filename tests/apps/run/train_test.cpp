@@ -103,7 +103,7 @@ TEST_CASE("ranks of a run: a rank with another text is named") {
   CHECK(open(-1) == std::vector<std::string>(3));
   const std::vector<std::string> errors = open(2);
   CHECK(contains(errors[0], "rank 2 on node has text "));
-  CHECK(contains(errors[0], "; rank 0 on node has "));
+  CHECK(contains(errors[0], ", but rank 0 on node has "));
 }
 
 TEST_CASE("a schedule and its warm-up: lines about a run that ends inside of one of them tell the rate of its last step") {

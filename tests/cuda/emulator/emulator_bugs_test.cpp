@@ -163,8 +163,8 @@ TEST_CASE("launches that cannot run") {
   check_contains(launch_error({1, dim3(32, 33)}, Kernel{}), {"kernel: block size is 32 x 33 x 1"});
   check_contains(launch_error({1, 0}, Kernel{}), {"kernel: block size is 0 x 1 x 1"});
   check_contains(launch_error({1, dim3(1, 1, 65)}, Kernel{}), {"kernel: block size is 1 x 1 x 65"});
-  check_contains(launch_error({dim3(1, 0), 32}, Kernel{}), {"kernel: grid size 1 x 0 x 1"});
-  check_contains(launch_error({dim3(1, 65536), 32}, Kernel{}), {"kernel: grid size 1 x 65536 x 1"});
+  check_contains(launch_error({dim3(1, 0), 32}, Kernel{}), {"kernel: grid size is 1 x 0 x 1"});
+  check_contains(launch_error({dim3(1, 65536), 32}, Kernel{}), {"kernel: grid size is 1 x 65536 x 1"});
   check_contains(
       launch_error({1, 32, 227 * 1024 + 1}, Kernel{}), {"kernel: asks for 232449 bytes of dynamic shared memory, expected at most 232448"});
   check_contains(launch_error({1, 32}, planted::TooMuchStaticShared{}),

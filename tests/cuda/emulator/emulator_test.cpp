@@ -248,5 +248,5 @@ TEST_CASE("errors appear at the wait, once, and later work still runs") {
     emu::launch(
         empty, [](const void*) {}, &x, sizeof(int));
   }),
-      "empty: grid size 0 x 1 x 1"));  // together with the call
+      "empty: grid size is 0 x 1 x 1"));  // together with the call
 }

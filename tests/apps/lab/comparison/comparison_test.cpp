@@ -115,7 +115,7 @@ TEST_CASE("comparison: a run file, a run or keys are one model, and a grid makes
   // A model can have the name of a key, and `base` is a key of both.
   CHECK(contestants_of(folder, "data: a.yaml\nbase: [b.yml, lr=1]\n").size() == 2);
   CHECK(contestants_of(folder, "base: run.yaml\n")[0].name == "base");
-  CHECK(complaint("vanilla: small.yaml\nsteps: 4\n") == "models.yaml: steps is a key of a run file, and vanilla is a model of a comparison "
+  CHECK(complaint("vanilla: small.yaml\nsteps: 4\n") == "models.yaml: steps is a key of a run file, but vanilla is a model of a comparison "
                                                         "file; keys for all models belong on the command line");
 }
 
@@ -138,11 +138,11 @@ TEST_CASE("comparison: models that would read other tokens are an error") {
     return error_of(
         [&] { matched(contestants_of(folder, "a: run.yaml\nb: [run.yaml, " + keys + "]\n", {}), Equal::nothing, Change::width); });
   };
-  CHECK(refused("batch=3") == "b: batch: 3, but a has 2: models must read the same tokens");
-  CHECK(refused("steps=10") == "b: steps: 10, but a has 2000: models must read the same tokens");
-  CHECK(refused("model.ctx=32") == "b: context: 32, but a has 16: models must read the same tokens");
+  CHECK(refused("batch=3") == "b: batch: 3, but a has 2; models must read the same tokens");
+  CHECK(refused("steps=10") == "b: steps: 10, but a has 2000; models must read the same tokens");
+  CHECK(refused("model.ctx=32") == "b: context: 32, but a has 16; models must read the same tokens");
   CHECK(refused("tokenizer=byte").find("b: tokenizer: byte, but a has char") == 0);
-  CHECK(refused("model.vocab=40") == "b: model.vocab: 40, but a has 50: models must read the same tokens");
+  CHECK(refused("model.vocab=40") == "b: model.vocab: 40, but a has 50; models must read the same tokens");
   CHECK(refused("lr=1e-3") == "no error");
 }
 
