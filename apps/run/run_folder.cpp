@@ -43,7 +43,7 @@ std::vector<std::string> labels_in(const SafetensorsFile& file) {
   return as<std::vector<std::string>>(parse_json(names, file.path())).value_or(std::vector<std::string>());
 }
 
-// True if the file contains the run's tokenizer, apart from an end that the run added.
+// True if the file contains the run's tokenizer, apart from an end token that the run added.
 bool is_same(std::shared_ptr<const Tokenizer> file, const Tokenizer& run) {
   if (file->name() == run.name() && file->eos() == Eos::none) file = with_eos(file, run.eos(), run.eos_piece());
   return file->hash() == run.hash();

@@ -28,7 +28,7 @@ void gemm_tiled(const Gemm& g);
 
 // For cuda: calls cuBLASLt, loaded on first use, and also computes the row sums. Returns false and does nothing with
 // RICCI_WITHOUT_CUBLAS=1, or if the library has no algorithm for this product (reported once on stderr). Errors: the library cannot be
-// loaded (cuda/gemm/load_cublas.h), a call fails (the message describes the product). Exists only in builds with the toolkit.
+// loaded (cuda/gemm/load_cublas.h), or a call fails (the message describes the product). Exists only in builds with the toolkit.
 bool gemm_cublas(const Gemm& g);
 
 }  // namespace ricci

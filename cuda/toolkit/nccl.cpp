@@ -1,4 +1,4 @@
-// NCCL adds up tensors on GPUs. The first call loads it. Only this file includes nccl.h.
+// NCCL sums tensors across GPUs. The first call loads it. Only this file includes nccl.h.
 #include "core/error.h"
 #include "cuda/ranks/ranks.h"
 #include "cuda/toolkit/runtime.h"

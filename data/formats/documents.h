@@ -29,7 +29,7 @@ struct DocumentPiece {
   InputPlace end = {};     // position after this piece
   bool after_cut = false;  // true for the validation part
   std::string place = {};  // for messages: "a.jsonl:17", "a.txt: document 3"
-  int64_t first_byte = 0;  // position of the piece in the document, or in a file that is cut
+  int64_t first_byte = 0;  // position of the piece in the document, or in the file if it is split
 };
 
 // The documents of files. Cheap to copy. In plain text, each file and each archive member is a document. If no end token follows documents,

@@ -49,7 +49,7 @@ std::string other_than_ids(std::string_view start, int64_t vocab_size) {
   if (is_shard) return "an llm.c shard; ricci train reads it directly";
   start = start.substr(0, 2048);
   if (start.size() < 64) return "";
-  bool has[4] = {};  // has[i]: the i-th of four adjacent ids is nonzero at least once, i = 0 ... 3
+  bool has[4] = {};  // has[i]: in at least one group of four adjacent ids the i-th is nonzero, i = 0 ... 3
   int highest = 0, highest_swapped = 0;
   for (size_t i = 0; i + 1 < start.size(); i += 2) {
     const int low = static_cast<unsigned char>(start[i]), high = static_cast<unsigned char>(start[i + 1]);

@@ -35,7 +35,7 @@ class Vocabulary {
   // The id of a token, or -1 if the vocabulary lacks it.
   int32_t find(std::string_view piece) const;
   bool has(int64_t id) const { return pieces_[static_cast<size_t>(id)] != nullptr; }
-  // The token of an id in [0, size()), or an empty text.
+  // The token of an id in [0, size()), or an empty string.
   std::string_view piece(int64_t id) const { return has(id) ? std::string_view(*pieces_[static_cast<size_t>(id)]) : std::string_view(); }
 
   // Errors: of_json's.

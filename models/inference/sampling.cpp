@@ -140,7 +140,7 @@ void Continuation::draw(int64_t count, const UseOfToken& use) {
   std::vector<bool> unfinished_s(texts_s_.size(), true);
   auto unfinished = static_cast<int64_t>(texts_s_.size());
   for (int64_t i = 0; i < count && unfinished > 0; ++i) {
-    if (!state_ || read_ + unread_ > context_) {  // starts, or reads the later half of a full context again
+    if (!state_ || read_ + unread_ > context_) {  // starts, or processes the second half of a full context again
       const int64_t wanted = state_ ? std::max((context_ + 1) / 2, unread_) : context_;
       unread_ = std::min({static_cast<int64_t>(texts_s_[0].size()), wanted, context_});
       state_ = model_.init_state(static_cast<int64_t>(texts_s_.size()));

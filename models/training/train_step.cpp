@@ -26,8 +26,8 @@ std::vector<Batch> on_device(std::vector<Batch> batches, Device device) {
 
 }  // namespace
 
-// One tape per micro-batch limits the memory of activations. Gradients add up in Parameter::grad. The loss of a micro-batch is a mean over
-// its tokens, so its weight is its share of the step's tokens.
+// One tape per micro-batch limits the memory of activations. Gradients accumulate in Parameter::grad. The loss of a micro-batch is a mean
+// over its tokens, so its weight is its share of the step's tokens.
 Tensor forward_backward(const Model& model, const std::vector<Batch>& micro_batches, const std::vector<Tensor>& weights, RandomState random,
     const TapeOptions& options) {
   const Training training;

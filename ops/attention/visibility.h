@@ -42,7 +42,7 @@ struct Visibility {
 
   HD bool visible(int64_t t, int64_t j) const { return t - cell * j >= least && t - cell * j < most; }
   // Query t sees the keys first_key .. end_key - 1 of `keys`; the queries first_query .. end_query - 1 of `queries` see key j. The
-  // interval is empty if the end is not above the first.
+  // interval is empty if its end is not above its start.
   HD int64_t first_key(int64_t t) const { return max<int64_t>(0, whole_cells(t - most) + 1); }
   HD int64_t end_key(int64_t t, int64_t keys) const { return min(whole_cells(t - least) + 1, keys); }
   HD int64_t first_query(int64_t j) const { return max<int64_t>(0, cell * j + least); }

@@ -1,4 +1,4 @@
-// The checks of ops on single elements and of changes of shape. One check has two overlapping slices: their gradients must be added.
+// The checks of elementwise ops and of shape changes. One check has two overlapping slices: their gradients must be added.
 #include "core/philox.h"
 #include "ops/checks/checks.h"
 #include "ops/elements/activations.h"

@@ -54,7 +54,7 @@ Extents check(const char* op, const Tensor& p_bcd, const Tensor& m_nl);
 
 // The full matrices of a packed triangle: M for an upper triangle, else L with zeros above its diagonal.
 Tensor unpack(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
-// The full M, also for a factor L.
+// The full M, even if its factor L is given.
 Tensor metric_of(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);
 // The packed upper triangle of M, also for a factor L.
 Tensor upper_triangle(const Tensor& m_nl, Triangle triangle, int64_t width, Dtype dtype);

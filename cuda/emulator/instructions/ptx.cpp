@@ -1,4 +1,4 @@
-// Implements the wrapped instructions by their definition: a warp's registers before and after the instruction.
+// Implements the wrapped instructions as they are defined: from a warp's registers before the instruction to those after it.
 #include "cuda/ptx.h"
 
 #include <algorithm>

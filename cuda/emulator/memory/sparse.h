@@ -1,6 +1,6 @@
 // Device memory for Options::ends: tensors of many gigabytes on a small machine, to find 32-bit indices that overflow. Pages use no memory
-// until they are written, and read as zeros until then. On both sides are addresses without access, as far as a 32-bit index can reach. An
-// access with an overflowed index causes a fault, and the error names the thread. An unsigned index that wraps to an address inside the
+// until they are written, and read as zeros until then. The addresses on both sides are inaccessible, as far as a 32-bit index can reach.
+// An access with an overflowed index causes a fault, and the error names the thread. An unsigned index that wraps to an address inside the
 // tensor is not detected.
 #pragma once
 #include <cstddef>

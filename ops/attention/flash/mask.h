@@ -8,7 +8,7 @@ namespace ricci::attention_kernels::flash {
 
 constexpr float kLog2E = 1.44269504088896340736f;
 
-// The visibility and the extents in 32 bits. As a kernel argument, they are read from constant memory and need no registers.
+// The visibility and the extents in 32 bits. As kernel arguments, they are read from constant memory and need no registers.
 struct Bounds {
   int cell, least, most, queries, keys;
   explicit Bounds(const Problem& problem)

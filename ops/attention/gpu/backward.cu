@@ -142,7 +142,7 @@ template <class T, int kWidth> struct KeyGradientKernel {
     store_gradients(first_head, j0, x0, dk, dv);
   }
 
-  // Replaces dy . v by ds, and the scores by p times the factor of dropout.
+  // Replaces dy . v with ds, and the scores with p times the dropout factor.
   __device__ void differentiate(int64_t head, int64_t t0, int64_t j0, int64_t keys, const SharedBlocks<A>& shared,
       A (&p)[kThreadRows][kThreadColumns], A (&ds)[kThreadRows][kThreadColumns]) const {
     const bool dropping = tensors.problem.dropout.active();
