@@ -71,7 +71,7 @@ struct Field {
   std::string by = {};                               // the choice that uses the key: "mixer: sdp"; empty if all choices use it
   bool is_read = true;                               // true if the current config uses this key
   bool is_deciding = false;                          // stored first; other keys and their defaults depend on it
-  bool is_free = false;                              // a resumed run can have a different value
+  bool is_free = false;                              // a resumed run can change the value
   bool follows_choices = false;                      // a preset or a family gives the key's default; null in a run file means that default
   bool (*names_file)(const std::string&) = nullptr;  // true for values that are paths; in a run file, paths are relative to its folder
   Bounds bounds = {};

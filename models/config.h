@@ -40,7 +40,7 @@ void apply_preset(ModelConfig& config);
 // Throws Error for the first invalid value, such as "model.heads: 3 does not divide d = 64". `vocab` must already be known.
 void check(const ModelConfig& config);
 
-// Warnings about a config that works but may surprise, such as levels that span less than the context, or scales without cells.
+// Warnings about a config that works but is surprising, such as levels that span less than the context, or scales without cells.
 std::vector<std::string> warnings(const ModelConfig& config);
 
 // Returns a copy that also contains the values that follow from other keys, such as ff. It is only for records and comparisons of configs;

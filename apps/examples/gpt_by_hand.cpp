@@ -10,15 +10,14 @@ using namespace ricci;
 constexpr int64_t kVocabulary = 128, kContext = 64, kWidth = 64, kHeads = 4, kLayers = 2;
 constexpr InitialWeights kInitial{.layers = kLayers};  // GPT-2: N(0, 0.02), divided by sqrt(2 layers) for maps into the residual
 
-struct Layer {  // its maps have biases (true)
+struct Layer {  // all maps have biases (true)
   LayerNorm ln1{kWidth}, ln2{kWidth};
   Linear qkv{kWidth, 3 * kWidth, true, kInitial.map(kWidth)}, proj{kWidth, kWidth, true, kInitial.into_residual(kWidth)};
   Linear fc{kWidth, 4 * kWidth, true, kInitial.map(kWidth)}, fc_out{4 * kWidth, kWidth, true, kInitial.into_residual(4 * kWidth)};
   template <class V> void visit(V&& v) { v("ln1", ln1, "ln2", ln2, "mixer.qkv", qkv, "mixer.proj", proj, "fc", fc, "fc_out", fc_out); }
 };
 
-// x += branch; returns norm(x). One fused op, as in Model. Two ops give the same loss, but the gradients can differ in the last
-// bits.
+// x += branch; returns norm(x). One fused op, as in Model: with two ops, the last bits of the gradients can differ.
 Tensor add_and_norm(Tensor& x_bcd, const Tensor& branch_bcd, const LayerNorm& norm) {
   const auto [sum_bcd, normed_bcd] = norm(x_bcd, branch_bcd);
   x_bcd = sum_bcd;

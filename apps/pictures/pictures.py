@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the pictures of README.md: a terminal with puzzle 5, its error and its solution, one step of shift-and-sum, and cells of two scales.
+"""Draws the pictures of README.md: a terminal with puzzle 5, its error and its solution, three levels of shift-and-sum, and cells of two scales.
 The terminal shows the files and the output of the programs in a build folder.
   pictures.py BUILD FOLDER      writes terminal.svg, shift_and_sum.svg and cells.svg into FOLDER"""
 import html, os, re, subprocess, sys, textwrap
@@ -27,7 +27,7 @@ def text(x, y, words, style=''):
 
 def output_of(program, *arguments):
     output = subprocess.run([program, *arguments], capture_output=True, text=True).stdout.strip()
-    return re.sub(r'\S*(apps/tour/puzzles/)', r'\1', output)  # a file is named as the compiler was given it
+    return re.sub(r'\S*(apps/tour/puzzles/)', r'\1', output)  # the path of a file depends on the build folder
 
 
 def terminal(build):

@@ -175,7 +175,7 @@ void check_version(const std::string& path, const std::string& build) {
   if (version < oldest) fail("{}: was made by {}; this version reads runs of 0.3.0 or later", {path, build.substr(0, build.find(','))});
 }
 
-// Appends the settings of a run file after those of its base.
+// Appends the settings of a run file after its base file's settings.
 void read_file(const std::string& path, int bases, const std::vector<Field>& fields, Settings& settings) {
   const bool is_yaml = path.ends_with(".yaml") || path.ends_with(".yml");
   try {

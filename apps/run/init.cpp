@@ -157,7 +157,7 @@ std::string InitSource::load(Model& model, const Tokenizer& tokenizer) const {
       fail("{}: tensor {} is {}, expected {}", {file.path(), path, show(old.shape()), show(shape)});
     Rows rows = by_text ? tokens : Rows();
     for (int64_t row = 0; by_position && row < std::min(old.shape()[0], shape[0]); ++row) rows.emplace_back(row, row);
-    const int64_t width = value.size() / std::max<int64_t>(shape[0], 1);  // a scale can have no cells
+    const int64_t width = value.size() / std::max<int64_t>(shape[0], 1);  // shape[0] is 0 for a scale without cells
     for (const auto& [now, before] : rows) std::copy_n(old.data<float>() + before * width, width, value.data<float>() + now * width);
     notes += format_message("\n  {}: {} of {} rows", {path, with_commas(std::ssize(rows)), with_commas(shape[0])});
     return value;

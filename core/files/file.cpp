@@ -83,7 +83,7 @@ void write_atomically(const std::string& path, const std::function<void(FileWrit
   std::string unfinished = temporary;
   try {
     write(writer);
-    if (!sync_to_disk(writer.descriptor_)) fail_writing(path);  // a full disk may be reported only here
+    if (!sync_to_disk(writer.descriptor_)) fail_writing(path);  // some file systems report a full disk only here
     if (retry([&] { return ::rename(temporary.c_str(), path.c_str()); }) != 0) fail_writing(path);
     unfinished = before == PathKind::nothing ? path : "";  // a caller that tries again must not find a new file
     sync_folder(folder, opened);

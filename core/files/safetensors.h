@@ -2,7 +2,7 @@
 //   8 bytes: length n of the header, little-endian
 //   n bytes: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__": {"key": "text"}}
 //   the rest: the elements, row-major and little-endian, without gaps; offsets are relative to its start
-// Weights may come from strangers, so the full header is checked before any memory is allocated for its shapes and offsets.
+// Weights can come from strangers, so the full header is checked before any memory is allocated for its shapes and offsets.
 #pragma once
 #include <functional>
 #include <map>

@@ -128,7 +128,7 @@ template <class Find, class Make> auto Cache::find_or_make(const std::string& na
       } catch (const Error& error) {
         draft.is_kept = is_there(folder + "/" + shard_name(0));  // a later call continues
         if (!dynamic_cast<const DiskFull*>(&error)) throw;
-        fault_ = error.what();  // the folder for temporary files may be on another disk
+        fault_ = error.what();  // the folder for temporary files can be on another disk
       }
     }
   }

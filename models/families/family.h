@@ -124,7 +124,7 @@ inline void warn_of_stacks(const ModelKeys& c, std::vector<std::string>& lines) 
 // and, optionally,
 //   check(keys, config)         throws if the config is impossible
 //   resolve(keys, config)       writes values that follow from other keys into a copy for records
-//   warn(keys, config, lines)   adds a line about a config that works but may surprise
+//   warn(keys, config, lines)   adds a line about a config that works but is surprising
 //   kSeesAll                    true: `causal` is false by default, unless the mixer must be causal
 template <class F>
 concept FamilyOfModels = requires(const ModelKeys& keys, typename F::Config& config, const Fields& field) {

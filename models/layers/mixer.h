@@ -50,7 +50,7 @@ inline void visit_fields(NoKeys&, const Fields&) {}
 //   kTurns              true: it rotates queries and keys by MixerShape::rope
 //   kOnlyCausal         true: it cannot use later positions, so `causal` is true for a classifier as well
 //   check(config, shape)     throws if the config is impossible; required if it has keys
-//   warning(config, shape)   a line about a config that works but may surprise, or an empty string
+//   warning(config, shape)   a line about a config that works but is surprising, or an empty string
 //   each_visibility(f)  for attention: calls f(first head, head count, their visible keys) for its heads
 //   forms()             the matrices of its scores (models/layers/watch.h)
 //   metric_maps(x_bcd)  if its scores come from a metric: {q, p}, the maps of x that are multiplied to give the scores

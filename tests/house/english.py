@@ -27,21 +27,23 @@ kTurns = {  # class: (limit, pattern in lower case)
     'compound': (0, rf'\b(?:size|name|number|file|template|length) of (?:a|the|its) (?:{kNouns})\b'),  # the vocabulary size
     'random': (0, r'\b(?:draws?|drawn|drew) (?:from|by|at random|its|an? (?:token|number|row|crop|position|index|sample))\b'),  # samples
     'whole': (11, r'\bwhole\b'),                                         # full, complete, or nothing
-    'chain': (19, r'\b(?:(?:that|those) of|of which|that which|those (?:that|which|who))\b'),
+    'chain': (18, r'\b(?:(?:that|those) of|of which|that which|those (?:that|which|who))\b'),
     'lies': (4, r'\b(?:stands?|stood|standing|lies?|lay|lying)\b'),
     'behind': (1, r'\b(?:behind|in front of)\b'),
     'speech': (9, r'\b(?:tells?|told|telling|says?|said|saying|hears?|heard|hearing)\b'),
+    'colon': (29, r'(?:^ ?|[;,.(] ?)(?:empty|nothing|none|null|nullptr|any|-?[0-9]+|false|true|no): '),  # "0: none"
+    'may': (10, r'\bmay\b(?! (?:not )?have\b)'),                          # can
     'amount': (7, r'\b(?:so|as) (?:many|much|few)\b'),
     'person': (0, r'\b(?:nobody|somebody|anybody|everybody|who|whom|whoever|someone|anyone)\b'),
     'what': (15, rf'(?:\b(?:{kWhat})|^|[.:;,(]) ?\bwhat\b'),               # a noun
     'relative': (16, rf'\b(?:{kPrepositions} which|whose)\b'),           # two sentences
-    'which': (18, r', which\b'),
+    'which': (17, r', which\b'),
     'so_that': (0, r'\bso that\b'),
     'several': (3, r'\bseveral\b'),                                     # multiple
-    'there': (4, r'\b(?:(?:that|which) (?:is|are|was|were) there|(?:where|if) there|there (?:is|are|was|were)(?: (?:no|none|any|one|an?|two|more|such|only)\b|[.;,)]| ?$))'),
+    'there': (3, r'\b(?:(?:that|which) (?:is|are|was|were) there|(?:where|if) there|there (?:is|are|was|were)(?: (?:no|none|any|one|an?|two|more|such|only)\b|[.;,)]| ?$))'),
     'where': (1, r'(?:(?:^|[.;:] ?)|, )where (?:there|it|that|they|this|the|an?|no|one|all)\b'),  # if
     'alone': (4, r'\balone\b'),                                         # only
-    'same': (17, r'(?:^ ?|[.;:] )the same\b'),
+    'same': (16, r'(?:^ ?|[.;:] )the same\b'),
     'beside': (0, r'\bbesides?\b'),                                     # next to
     'no_noun': (3, r'\b(?:is|are|was|were|be) (?:no|none)\b'),
     'own': (5, r"\bof (?:its|their|his|her|one's|your|our|my) own\b"),
@@ -49,12 +51,12 @@ kTurns = {  # class: (limit, pattern in lower case)
     'place_of': (0, r'\bin (?:the )?place of\b'),                       # instead of
     'too': (3, r', too\b'),
     'anew': (0, r'\b(?:any ?more|anew)\b'),                             # again
-    'makes_of': (5, r'\b(?:makes?|made|making)(?: [^.,; ]+){0,3} of\b'),
+    'makes_of': (3, r'\b(?:makes?|made|making)(?: [^.,; ]+){0,3} of\b'),
     'house': (2, r'\b(?:floors?|house|rooms?)\b'),
     'semicolons': (4, r'^(?:[^;{]*;){2}'),                              # one in a message
     'name': (5, r'(?<!\w)(?:at|of|to|in)(?!\w)(?! *\()|(?<![\w.>&])(?:of|in) *\('),  # a variable or a function called so
 }
-kOnlyIn = {'of': ['comment'], 'clause': ['comment'], 'house': ['page'], 'semicolons': ['message'], 'name': ['code']}
+kOnlyIn = {'of': ['comment'], 'colon': ['comment', 'later'], 'clause': ['comment'], 'house': ['page'], 'semicolons': ['message'], 'name': ['code']}
 
 
 kString = r'"((?:\\.|[^"\\])*)"'
@@ -103,6 +105,7 @@ def turns_in(path, text):
 
 kExamples = """// of a row
 int m;  // how rows are read
+int n;  // empty: it may be any
 // It is packed, because otherwise the loads would come at once.
 // Each training of a run draws from its first values the neighbouring columns of a piece, the place of the feed, and can have changed.
 // Errors: another width; a key twice.

@@ -187,7 +187,7 @@ template <class T> class BackwardTask {
   Problem problem_;
   Share share_;
   Tensors<T> tensors_;
-  // A window can be narrower than a cell. In that case, a query may see none of the keys between two keys that adjacent queries see, and
+  // A window can be narrower than a cell. In that case, a query can see none of the keys between two keys that adjacent queries see, and
   // its weights for these keys are not computed. The sums over queries include these weights, so they must be 0.
   bool gaps_;
   int64_t row_, transposed_, queries_;  // queries_: rows of q
