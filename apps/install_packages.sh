@@ -1,26 +1,45 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the build needs; does nothing if all are installed.
 #   install_packages.sh [more packages]
+#   install_packages.sh --arm64 [more packages]   to build for 64-bit ARM on another processor (cmake --preset arm64): installs the cross
+#                                                 compiler and qemu, and extracts the libraries for ARM into build-arm64/root
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;; esac
-packages=(g++ cmake ninja-build libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libarchive-dev zlib1g-dev libicu-dev libxxhash-dev "$@")
+arm64=
+[ "${1:-}" != --arm64 ] || { arm64=1 && shift; }
+tools=(g++ cmake ninja-build)
+libraries=(libfmt-dev libyaml-cpp-dev nlohmann-json3-dev libcli11-dev libarchive-dev zlib1g-dev libicu-dev libxxhash-dev "$@")
+packages=("${tools[@]}" "${libraries[@]}")
+[ -z "$arm64" ] || packages=("${tools[@]}" g++-aarch64-linux-gnu mmdebstrap qemu-user-static binfmt-support)
+as_root=()
+[ "$(id -u)" -eq 0 ] || as_root=(sudo)
+
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
 done
-[ ${#missing[@]} -eq 0 ] && exit 0
-if ! command -v apt-get >/dev/null; then
-  echo "ricci needs these packages, but apt-get was not found: ${missing[*]}" >&2
-  exit 1
-fi
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
+if [ ${#missing[@]} -gt 0 ]; then
+  if ! command -v apt-get >/dev/null; then
+    echo "ricci needs these packages, but apt-get was not found: ${missing[*]}" >&2
+    exit 1
+  fi
+  if [ ${#as_root[@]} -gt 0 ] && ! command -v sudo >/dev/null; then
     echo "ricci needs these packages, but sudo was not found; as root: apt-get install ${missing[*]}" >&2
     exit 1
   fi
-  as_root=(sudo)
+  echo "installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
-echo "installing ${missing[*]}"
-"${as_root[@]}" apt-get update -qq
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+[ -n "$arm64" ] || exit 0
+
+root=$(dirname "$0")/../build-arm64/root extracted="libc6-dev libstdc++-12-dev ${libraries[*]}"
+[ "$(cat "$root/extracted" 2>/dev/null)" != "$extracted" ] || exit 0
+echo "extracting into build-arm64/root: $extracted"
+rm -rf "$root"
+mkdir -p "${root%/root}"
+"${as_root[@]}" mmdebstrap --quiet --variant=extract --architectures=arm64 "--include=${extracted// /,}" \
+  "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >/dev/null
+# Links with absolute targets, such as libm.so, must stay inside the root.
+find "$root" -lname '/*' | while read -r link; do "${as_root[@]}" ln -sfrn "$root$(readlink "$link")" "$link"; done
+echo "$extracted" | "${as_root[@]}" tee "$root/extracted" >/dev/null

@@ -1,5 +1,5 @@
-// Runs a loop with this CPU's widest instruction set. The body is inlined into one function per instruction set (SSE2, AVX2, AVX-512). The
-// choice is made at run time, so one binary runs on every machine.
+// Runs a loop with this CPU's widest instruction set. On x86-64, the body is inlined into one function per instruction set (SSE2, AVX2,
+// AVX-512). The choice is made at run time, so one binary runs on every machine. 64-bit ARM has one instruction set, NEON.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,13 +8,19 @@
 
 namespace ricci {
 
-// avx512_bf16 is avx512 with products of bf16 pairs, and amx also supports products of bf16 tiles. Only cuda/gemm/pairs.h uses these; other
+// baseline is what every processor has: SSE2, or NEON. avx512_bf16 is avx512 with products of bf16 pairs, and amx also supports products of bf16 tiles. Only cuda/gemm/pairs.h uses these; other
 // loops are the same as for avx512.
 enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16, amx };
 
 // This CPU's widest instruction set, limited by RICCI_ISA.
 Isa cpu_isa();  // core/cpu/available.cpp
+#if defined(__aarch64__)
+constexpr auto choices(Isa) { return std::array{"neon"}; }
+constexpr int kBaselineRegisters = 32;  // vector registers of 16 bytes
+#else
 constexpr auto choices(Isa) { return std::array{"baseline", "avx2", "avx512", "avx512_bf16", "amx"}; }
+constexpr int kBaselineRegisters = 16;
+#endif
 
 // Builds with a sanitizer have only the narrowest set. Compiling all three sets would take three times as long and find no further
 // errors.

@@ -2,6 +2,7 @@
 #include "cuda/emulator/fiber.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 
@@ -17,6 +18,40 @@
 #ifndef RICCI_EMULATOR_UCONTEXT
 // Saves on the old stack the registers that a function must preserve, and restores them from the new one. For a new fiber, `first_frame`
 // stores zeros as its registers and its first function as the return address.
+#ifdef __aarch64__
+asm(R"(
+  .text
+  .globl ricci_emulator_switch
+  .type ricci_emulator_switch, %function
+ricci_emulator_switch:
+  stp x19, x20, [sp, #-160]!
+  stp x21, x22, [sp, #16]
+  stp x23, x24, [sp, #32]
+  stp x25, x26, [sp, #48]
+  stp x27, x28, [sp, #64]
+  stp x29, x30, [sp, #80]
+  stp d8, d9, [sp, #96]
+  stp d10, d11, [sp, #112]
+  stp d12, d13, [sp, #128]
+  stp d14, d15, [sp, #144]
+  mov x2, sp
+  str x2, [x0]
+  mov sp, x1
+  ldp x21, x22, [sp, #16]
+  ldp x23, x24, [sp, #32]
+  ldp x25, x26, [sp, #48]
+  ldp x27, x28, [sp, #64]
+  ldp x29, x30, [sp, #80]
+  ldp d8, d9, [sp, #96]
+  ldp d10, d11, [sp, #112]
+  ldp d12, d13, [sp, #128]
+  ldp d14, d15, [sp, #144]
+  ldp x19, x20, [sp], #160
+  ret
+  .size ricci_emulator_switch, .-ricci_emulator_switch
+)");
+constexpr size_t kSavedWords = 20, kReturnWord = 11;  // x30
+#else
 asm(R"(
   .text
   .globl ricci_emulator_switch
@@ -40,6 +75,7 @@ ricci_emulator_switch:
   .size ricci_emulator_switch, .-ricci_emulator_switch
 )");
 constexpr size_t kSavedWords = 8, kReturnWord = 6;  // the word above it, a null return address, also aligns the stack like a call
+#endif
 
 static void* first_frame(uintptr_t end_of_stack, void (*entry)()) {
   void** top = reinterpret_cast<void**>(end_of_stack & ~uintptr_t{15}) - kSavedWords;
@@ -52,8 +88,9 @@ static void* first_frame(uintptr_t end_of_stack, void (*entry)()) {
 namespace emu {
 namespace {
 
-constexpr size_t kPage = 4096, kStacksPerMap = 32;
+constexpr size_t kStacksPerMap = 32;
 constexpr size_t kStackBytes = RICCI_ASAN || RICCI_TSAN ? 256 * 1024 : 64 * 1024;
+const size_t kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE)), kEach = kStackBytes + kPage;  // a page has 4 KiB, or 64 on some ARM systems
 
 }  // namespace
 
@@ -129,11 +166,10 @@ ACROSS_FIBERS void Fiber::leave(Fiber& current, Fiber& next) {
 }
 
 Stacks::~Stacks() {
-  for (char* map : maps_) munmap(map, kStacksPerMap * (kStackBytes + kPage));
+  for (char* map : maps_) munmap(map, kStacksPerMap * kEach);
 }
 
 void Stacks::map() {
-  constexpr size_t kEach = kStackBytes + kPage;
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* mapped = mmap(nullptr, kStacksPerMap * kEach, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (mapped == MAP_FAILED) ricci::fail("emulator: no memory for {} stacks of {} bytes", {kStacksPerMap, kStackBytes});

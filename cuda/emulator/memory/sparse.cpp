@@ -3,6 +3,7 @@
 #include "cuda/emulator/memory/sparse.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csetjmp>
@@ -15,7 +16,8 @@
 namespace emu {
 namespace {
 
-constexpr size_t kPage = 4096, kGuard = size_t{32} << 30;  // an int can index 2^31 words of 16 bytes
+const size_t kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+constexpr size_t kGuard = size_t{32} << 30;  // an int can index 2^31 words of 16 bytes
 constexpr size_t kCopied = size_t{1} << 20;
 
 struct sigaction handler_before = {};
@@ -51,7 +53,7 @@ void* map_sparse(size_t bytes) {
   void* mapped = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
   char* memory = static_cast<char*>(mapped) + kGuard;
-  madvise(memory, whole_pages(bytes), MADV_NOHUGEPAGE);  // so a written byte uses only 4 KiB
+  madvise(memory, whole_pages(bytes), MADV_NOHUGEPAGE);  // so a written byte uses only one page
   if (mprotect(memory, whole_pages(bytes), PROT_READ | PROT_WRITE) == 0) return memory;
   munmap(mapped, all);
   return nullptr;

@@ -1,0 +1,10 @@
+# To build for 64-bit ARM on another processor: cmake --preset arm64, after apps/install_packages.sh --arm64
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_SYSROOT ${CMAKE_CURRENT_LIST_DIR}/../build-arm64/root)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+foreach(mode LIBRARY INCLUDE PACKAGE)
+  set(CMAKE_FIND_ROOT_PATH_MODE_${mode} ONLY)
+endforeach()
