@@ -33,6 +33,11 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 [ -n "$arm64" ] || exit 0
 
+# The kernel starts programs for ARM by qemu, if it may.
+binfmt=/proc/sys/fs/binfmt_misc
+if [ ! -e $binfmt/qemu-aarch64 ]; then
+  "${as_root[@]}" sh -c "[ -e $binfmt/register ] || mount -t binfmt_misc binfmt_misc $binfmt; update-binfmts --enable qemu-aarch64" >/dev/null 2>&1 || true
+fi
 root=$(dirname "$0")/../build-arm64/root extracted="libc6-dev libstdc++-12-dev ${libraries[*]}"
 [ "$(cat "$root/extracted" 2>/dev/null)" != "$extracted" ] || exit 0
 echo "extracting into build-arm64/root: $extracted"

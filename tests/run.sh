@@ -3,7 +3,8 @@
 #   tests/run.sh          once
 #   tests/run.sh --all    also with every shape, kill and fault that is too slow for daily use; under AddressSanitizer and
 #                         UndefinedBehaviorSanitizer; folders that use threads under ThreadSanitizer; built by clang; a search of ten
-#                         seconds by each fuzz target; and with each mistake of tests/mutants: the tests must notice it
+#                         seconds by each fuzz target; with each mistake of tests/mutants: the tests must notice it; and, on x86-64, built
+#                         for 64-bit ARM and emulated by qemu
 # It installs packages of Debian. Each skipped test is listed before the last line, with its requirement: tests on real corpora need a
 # folder with them (RICCI_DATA); reading TensorBoard files needs the Python package tensorboard, not in Debian (RICCI_PYTHON, or python3
 # with "pip install tensorboard"); others need a GPU, AVX-512, programs that read machine code (tests/bench/machine_code/sass.py), or the
@@ -26,6 +27,10 @@ if [ -n "$all" ]; then
   presets+=(address thread fuzz clang)
 fi
 apps/install_packages.sh "${packages[@]}" || exit 1
+if [ -n "$all" ] && [ "$(uname -m)" = x86_64 ]; then
+  apps/install_packages.sh --arm64 doctest-dev || exit 1
+  presets+=(arm64)
+fi
 jobs=$(nproc)
 TIMEFORMAT='== %0R s, with %0U + %0S s of processor time'
 passed=0 failed=0 skipped=0
@@ -53,10 +58,19 @@ for preset in "${presets[@]}"; do
     targets+=(ricci-slow) left_out=()
     export RICCI_TEST_ALL=1
   fi
+  if [ "$preset" = arm64 ]; then
+    left_out+=(-E '^(house|mutants|gpu)/')  # these do not run the programs
+    export QEMU_LD_PREFIX=$PWD/build-arm64/root
+  fi
   time cmake --build "build-$preset" -j "$jobs" --target "${targets[@]}" || { failed=$((failed + 1)); continue; }
   report=$PWD/build-$preset/tests.xml
   rm -f "$report"
   echo "== $preset: tests"
+  if [ "$preset" = arm64 ] && ! "build-$preset/ricci" --version >/dev/null; then
+    echo "skipped: needs qemu for programs of arm64 (binfmt_misc)"
+    skipped=$((skipped + 1))
+    continue
+  fi
   time ctest --test-dir "build-$preset" --output-on-failure --test-output-size-passed 1000000 --output-junit "$report" -j "$jobs" "${left_out[@]}"
   code=$?
   if [ -e "$report" ]; then count "$report" $code && reports+=("$report"); else failed=$((failed + 1)); fi

@@ -23,6 +23,12 @@
 namespace ricci::apps {
 namespace {
 
+#ifdef __aarch64__
+using Half = __fp16;  // g++ 12 has no _Float16 for ARM
+#else
+using Half = _Float16;
+#endif
+
 constexpr int64_t kAlignment = 32, kRowBlock = 32;  // in bytes; in elements of a row
 
 // GGUF's codes for tensor and file types, indexed by GgufNumbers, and for token kinds.
@@ -238,14 +244,14 @@ std::string gguf_bytes(std::span<const float> x, GgufNumbers numbers) {
       float largest = 0;
       for (const float value : x.subspan(first, kRowBlock)) largest = std::max(largest, std::abs(value));
       const float scale = largest / 127, inverse = scale > 0 ? 1 / scale : 0;
-      put(bytes, static_cast<_Float16>(scale));
+      put(bytes, static_cast<Half>(scale));
       for (const float value : x.subspan(first, kRowBlock)) put(bytes, static_cast<int8_t>(std::round(value * inverse)));
     }
     return bytes;
   }
   for (const float value : x) {
     if (numbers == GgufNumbers::f32) put(bytes, value);
-    else if (numbers == GgufNumbers::f16) put(bytes, static_cast<_Float16>(value));
+    else if (numbers == GgufNumbers::f16) put(bytes, static_cast<Half>(value));
     else put(bytes, bf16(value));
   }
   return bytes;

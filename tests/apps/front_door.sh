@@ -32,7 +32,7 @@ door 'the version' 0 '' --version
 is 'is that of a command' "$(cat out)" "$build/ricci-plan" --version
 is 'names what was built, in short lines' "$(printf '%s\n' 'ricci 0.3.0' commit compiler CUDA MPI CPU)" sed -E '1!s/ .*//; s/.{81,}/long/' out
 shows 'with the commit' '^commit   ([0-9a-f]{10}\+?|unknown)$'
-shows 'and the instructions in use' '^CPU      (baseline|avx2|avx512|avx512_bf16|amx)$'
+shows 'and the instructions in use' '^CPU      (neon|baseline|avx2|avx512|avx512_bf16|amx)$'
 "$build/ricci-train" --help >help
 for words in 'help train' 'train --help'; do
   door "$words" 0 '' $words

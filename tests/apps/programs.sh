@@ -47,9 +47,13 @@ find_launcher() {
 everything() { [ -n "${RICCI_TEST_ALL:-}" ]; }
 few_or_all() { if everything; then echo "$2"; else echo "$1"; fi; }
 
+# narrower ISA: that value of RICCI_ISA, or the only one of ARM.
+narrower() { if "$build/ricci-train" --version | grep -q '^CPU  *neon$'; then echo neon; else echo "$1"; fi; }
+
 # Limits of every program call: seconds of processor time, ten times that for waiting, and mebibytes of memory. as_user: a command before
 # it.
 seconds=60 mebibytes=1024 as_user=()
+[ -z "${QEMU_LD_PREFIX:-}" ] || seconds=1200 mebibytes=8192
 
 # run PROGRAM ARGUMENT ...: stdout to the file out, stderr to err; returns the exit code of ricci-PROGRAM.
 run() { "${as_user[@]}" "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }

@@ -32,7 +32,7 @@ differs() {
 }
 
 holds 'the GPT by hand is equal to Model' "$build/gpt_by_hand"
-for isa in '' $(few_or_all '' 'avx2 baseline'); do
+for isa in '' $(few_or_all '' "$(narrower avx2) $(narrower baseline)"); do
   rm -rf reader && mkdir reader && ln -s "$build" reader/build
   for ((block = 1; ; ++block)); do
     [ -e $block ] || break
