@@ -8,8 +8,8 @@
 
 namespace ricci {
 
-// baseline is what every processor has: SSE2, or NEON. avx512_bf16 is avx512 with products of bf16 pairs, and amx also supports products of bf16 tiles. Only cuda/gemm/pairs.h uses these; other
-// loops are the same as for avx512.
+// Every processor has the baseline: SSE2, or NEON on ARM. avx512_bf16 is avx512 with products of bf16 pairs, and amx also supports products
+// of bf16 tiles. Only cuda/gemm/pairs.h uses these; other loops are the same as for avx512.
 enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16, amx };
 
 // This CPU's widest instruction set, limited by RICCI_ISA.
