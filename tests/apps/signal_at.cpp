@@ -92,7 +92,7 @@ int fault_now(Kind kind) {
   const size_t number = ++fault_seen;
   if (number != fault_at && !(fault_stays && number > fault_at)) return 0;
   if (const char* const met = std::getenv("RICCI_FAULT_MET"))
-    ::syscall(SYS_close, ::syscall(SYS_open, met, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+    ::syscall(SYS_close, ::syscall(SYS_openat, AT_FDCWD, met, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   return fault_way;
 }
 
