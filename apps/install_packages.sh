@@ -38,8 +38,10 @@ binfmt=/proc/sys/fs/binfmt_misc
 if [ ! -e $binfmt/qemu-aarch64 ]; then
   "${as_root[@]}" sh -c "[ -e $binfmt/register ] || mount -t binfmt_misc binfmt_misc $binfmt; update-binfmts --enable qemu-aarch64" >/dev/null 2>&1 || true
 fi
-root=$(dirname "$0")/../build-arm64/root extracted="libc6-dev libstdc++-12-dev ${libraries[*]}"
-[ "$(cat "$root/extracted" 2>/dev/null)" != "$extracted" ] || exit 0
+root=$(dirname "$0")/../build-arm64/root
+before=$(cat "$root/extracted" 2>/dev/null) || true
+extracted=$(printf '%s\n' $before libc6-dev libstdc++-12-dev "${libraries[@]}" | sort -u | xargs)
+[ "$extracted" != "$before" ] || exit 0
 echo "extracting into build-arm64/root: $extracted"
 rm -rf "$root"
 mkdir -p "${root%/root}"
