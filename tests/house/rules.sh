@@ -55,28 +55,29 @@ strong '/ricci-' 'portable|toolkit|ricci-(bounded|mutants)' >"$work/programs"
 both=$(comm -12 "$work/library" "$work/programs" | c++filt)
 [ -z "$both" ] || fault 'defined by a program and by the library:' "$both"
 
-# The workflow of GitHub: bash reads its commands, and what they, tests/run.sh and apps/install_packages.sh name exists: scripts that can be
-# started, presets with their build folders, and packages, where this system is the one of the workflow and has lists of packages.
-workflow=.github/workflows/tests.yml
+# The workflows of GitHub: bash reads their commands, and what they, tests/run.sh and apps/install_packages.sh name exists: scripts that can
+# be started, presets with their build folders, and packages, where this system is the one of the workflows and has lists of packages.
+workflows=(.github/workflows/*.yml)
 # The commands: what follows `run:` in its line, or the lines below `run: |` that are further to the right.
 commands=$(awk '
   { match($0, /^ */); indent = RLENGTH }
   block && NF && indent <= block { block = 0 }
   block { print }
-  match($0, /^ *(- )?run: */) { rest = substr($0, RLENGTH + 1); if (rest ~ /^[|]/) block = indent + 1; else print rest }' "$workflow")
-bash -n <<<"$commands" || fault "$workflow: bash cannot read its commands"
-! python3 -c 'import yaml' 2>/dev/null || python3 -c 'import sys, yaml; yaml.safe_load(open(sys.argv[1]))' "$workflow" || fault "$workflow: not YAML"
-scripts=$({ echo "$commands"; grep -v '^ *#' tests/run.sh; } | grep -oE '(\./)?(apps|tests|\.ci)/[A-Za-z0-9_/.-]*[A-Za-z0-9_]' | sort -u)
-for script in $scripts; do [ -f "$script" ] && [ -x "$script" ] || fault "$workflow: $script cannot be started"; done
+  match($0, /^ *(- )?run: */) { rest = substr($0, RLENGTH + 1); if (rest ~ /^[|]/) block = indent + 1; else print rest }' "${workflows[@]}")
+bash -n <<<"$commands" || fault "${workflows[*]}: bash cannot read their commands"
+! python3 -c 'import yaml' 2>/dev/null || python3 -c 'import sys, yaml; [yaml.safe_load(open(file)) for file in sys.argv[1:]]' "${workflows[@]}" ||
+  fault "${workflows[*]}: not YAML"
+scripts=$({ echo "$commands"; grep -v '^ *#' tests/run.sh; } | grep -oE '(\./)?(apps|tests|\.ci)/[A-Za-z0-9_/.-]*\.sh' | sort -u)
+for script in $scripts; do [ -f "$script" ] && [ -x "$script" ] || fault "${workflows[*]}: $script cannot be started"; done
 presets=$(grep -oE 'presets\+?=\([a-z ]+\)' tests/run.sh | sed -E 's/.*\((.*)\)/\1/' | xargs)
 for preset in $presets; do
   grep -qE "\"name\": \"$preset\".*\"binaryDir\": \"build-$preset\"" CMakePresets.json ||
     fault "CMakePresets.json: no preset $preset with the folder build-$preset"
 done
 # Words after `install` and the options of apt-get, and those of the lists of packages.
-packages=$({ grep -oE 'apt-get install.*' <<<"$commands" | tr ' ' '\n' | sed 1,2d | grep -v '^-'
-  sed -nE 's/^ *packages\+?=\(([^")]*).*/\1/p' apps/install_packages.sh tests/run.sh | tr ' ' '\n'; } | grep . | sort -u)
-image=$(grep -oE 'image: [a-z0-9:.]+' "$workflow" | cut -d ' ' -f 2)
+packages=$({ grep -oE 'apt-get install.*' <<<"$commands" | tr ' ' '\n' | grep -vxE -- 'apt-get|install|-.*'
+  sed -nE 's/^ *(tools|libraries|packages)\+?=\(([^")]*).*/\2/p' apps/install_packages.sh tests/run.sh | tr ' ' '\n'; } | grep . | sort -u)
+image=$(grep -ohE 'image: [a-z0-9:.]+' "${workflows[@]}" | cut -d ' ' -f 2 | sort -u)
 if [ "$image" = "$(. /etc/os-release && echo "$ID:${VERSION_ID:-}")" ] && [ -n "$(apt-cache pkgnames libxxhash 2>/dev/null)" ]; then
   unknown=$(comm -23 <(echo "$packages") <(apt-cache show $packages 2>/dev/null | sed -n 's/^Package: //p' | sort -u))
   [ -z "$unknown" ] || fault "$image does not have the packages:" "$unknown"
