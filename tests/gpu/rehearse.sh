@@ -25,17 +25,18 @@ fails() { ! "$@"; }
 change_root=(unshare --mount --pid --fork --mount-proc)
 "${change_root[@]}" --root / true 2> /dev/null || change_root=(unshare --map-root-user --mount --pid --fork --mount-proc)
 "${change_root[@]}" --root / true 2> /dev/null || { echo 'skipped: needs the right to change the root folder'; exit 77; }
-mkdir -p "$place"/{lib64,lib/x86_64-linux-gnu,tmp,proc,dev} "$programs"
-cp -L /lib64/ld-linux-x86-64.so.2 "$place/lib64"
+loader=$(readelf -l "$build/ricci" | sed -n 's/.*interpreter: \(.*\)\]/\1/p') libraries=lib/$(g++ -print-multiarch)
+mkdir -p "$place${loader%/*}" "$place/$libraries" "$place"/{tmp,proc,dev} "$programs"
+cp -L "$loader" "$place$loader"
 for library in lib{c,m}.so.6 libdl.so.2 librt.so.1 libpthread.so.0 libstdc++.so.6 libgcc_s.so.1; do
-  cp -L "$(g++ -print-file-name="$library")" "$place/lib/x86_64-linux-gnu"
+  cp -L "$(g++ -print-file-name="$library")" "$place/$libraries"
 done
 tar -xzf "$build/programs.tar.gz" -C "$programs" && cp apps/configs/quickstart.yaml "$programs" || exit 1
 inside() { env -i HOME=/tmp "$1" "${change_root[@]}" --root "$place" --wd /programs "${@:2}"; }  # variable=value program argument...
 
 # ---- The programs start, and nothing is missing
 starts() {  # program
-  fails grep 'not found' <(inside LC_ALL=C /lib64/ld-linux-x86-64.so.2 --list "$1") && inside LD_BIND_NOW=1 "$1" --help
+  fails grep 'not found' <(inside LC_ALL=C "$loader" --list "$1") && inside LD_BIND_NOW=1 "$1" --help
 }
 refuses() {  # message program argument...
   fails inside LC_ALL=C "${@:2}" > "$place/refused" 2>&1 && grep "$1" "$place/refused"
