@@ -43,7 +43,7 @@ before=$(cat "$root/extracted" 2>/dev/null) || true
 extracted=$(printf '%s\n' $before libc6-dev libstdc++-12-dev "${libraries[@]}" | sort -u | xargs)
 [ "$extracted" != "$before" ] || exit 0
 echo "extracting into build-arm64/root: $extracted"
-rm -rf "$root"
+"${as_root[@]}" rm -rf "$root"
 mkdir -p "${root%/root}"
 "${as_root[@]}" mmdebstrap --quiet --variant=extract --architectures=arm64 "--include=${extracted// /,}" \
   "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >/dev/null
