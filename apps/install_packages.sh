@@ -33,7 +33,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 [ -n "$arm64" ] || exit 0
 
-# The kernel starts programs for ARM by qemu, if it may.
+# Registers qemu as the interpreter of programs for ARM. Containers without privileges cannot.
 binfmt=/proc/sys/fs/binfmt_misc
 if [ ! -e $binfmt/qemu-aarch64 ]; then
   "${as_root[@]}" sh -c "[ -e $binfmt/register ] || mount -t binfmt_misc binfmt_misc $binfmt; update-binfmts --enable qemu-aarch64" >/dev/null 2>&1 || true

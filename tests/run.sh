@@ -28,7 +28,7 @@ if [ -n "$all" ]; then
 fi
 apps/install_packages.sh "${packages[@]}" || exit 1
 if [ -n "$all" ] && [ "$(uname -m)" = x86_64 ]; then
-  apps/install_packages.sh --arm64 doctest-dev || exit 1
+  apps/install_packages.sh --arm64 doctest-dev libbz2-dev liblzma-dev liblz4-dev libzstd-dev || exit 1
   presets+=(arm64)
 fi
 jobs=$(nproc)

@@ -69,7 +69,7 @@ bash -n <<<"$commands" || fault "${workflows[*]}: bash cannot read their command
   fault "${workflows[*]}: not YAML"
 scripts=$({ echo "$commands"; grep -v '^ *#' tests/run.sh; } | grep -oE '(\./)?(apps|tests|\.ci)/[A-Za-z0-9_/.-]*\.sh' | sort -u)
 for script in $scripts; do [ -f "$script" ] && [ -x "$script" ] || fault "${workflows[*]}: $script cannot be started"; done
-presets=$(grep -oE 'presets\+?=\([a-z ]+\)' tests/run.sh | sed -E 's/.*\((.*)\)/\1/' | xargs)
+presets=$(grep -oE 'presets\+?=\([a-z0-9 ]+\)' tests/run.sh | sed -E 's/.*\((.*)\)/\1/' | xargs)
 for preset in $presets; do
   grep -qE "\"name\": \"$preset\".*\"binaryDir\": \"build-$preset\"" CMakePresets.json ||
     fault "CMakePresets.json: no preset $preset with the folder build-$preset"
@@ -82,7 +82,7 @@ if [ "$image" = "$(. /etc/os-release && echo "$ID:${VERSION_ID:-}")" ] && [ -n "
   unknown=$(comm -23 <(echo "$packages") <(apt-cache show $packages 2>/dev/null | sed -n 's/^Package: //p' | sort -u))
   [ -z "$unknown" ] || fault "$image does not have the packages:" "$unknown"
 fi
-[ "$(wc -l <<<"$commands")" -ge 4 ] && [ "$(wc -w <<<"$scripts")" -ge 2 ] && [ "$(wc -w <<<"$presets")" = 5 ] && [ "$(wc -w <<<"$packages")" -ge 25 ] ||
+[ "$(wc -l <<<"$commands")" -ge 4 ] && [ "$(wc -w <<<"$scripts")" -ge 2 ] && [ "$(wc -w <<<"$presets")" = 6 ] && [ "$(wc -w <<<"$packages")" -ge 25 ] ||
   fault "only $(wc -l <<<"$commands") lines of commands, $(wc -w <<<"$scripts") scripts, $(wc -w <<<"$presets") presets, $(wc -w <<<"$packages") packages were found"
 
 # apps/install_packages.sh where a package is missing, and so is the program that would install it: one line on stderr.
