@@ -53,7 +53,8 @@ rm -r "$made"/{include,lib/cmake,lib/libricci.a,share/ricci/examples}  # the lib
 carried=()
 carry() {  # FILE ...: copies the libraries that the files need, and the libraries that these need
   local library
-  for library in $("${tools}readelf" -d "$@" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libm|libstdc\+\+|libgcc_s|ld-linux-.*)\.so'); do
+  for library in $("${tools}readelf" -d "$@" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+    [[ ! $library =~ ^(libc|libm|libstdc\+\+|libgcc_s|ld-linux-.*)\.so ]] || continue
     [ ! -e "$made/lib/$library" ] || continue
     cp -L "$(found "$library")" "$made/lib"
     carried+=("$library")

@@ -38,8 +38,9 @@ for line in "${lines[@]}"; do
 done
 
 cp text.txt tiny.yaml "$stage$place"
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
 inside "$place" "$entry" --version
-verdict 'the program says its version' "$(grep -qx "ricci $(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")" out || echo no)"
+verdict 'the program says its version' "$(grep -qx "ricci $version" out || shown out)"
 inside "$place" "$entry" train tiny.yaml name=one
 verdict 'and trains' "$([ $? = 0 ] && [ -s "$stage$place/runs/one/model.safetensors" ] || shown out)"
 echo "$failures failed"

@@ -60,9 +60,13 @@ commands=(
 )
 for command in "${commands[@]}"; do accept "here: $command" $command; done
 # The header of shards lists their source files.
-outcome() { sha256sum runs/{one,resumed}/model.safetensors words.json hf/model.safetensors && tail -qc +129 shards/shard-*.tokens | sha256sum; }
+outcome() {
+  sha256sum runs/{one,resumed}/model.safetensors words.json hf/model.safetensors
+  tail -qc +129 shards/shard-*.tokens | sha256sum
+}
 outcome >expected
-verdict 'a resumed run has the bits of a whole one' "$(cmp <(tensors runs/one/model.safetensors) <(tensors runs/resumed/model.safetensors) 2>&1)"
+verdict 'a resumed run has the bits of a whole one' \
+  "$(cmp <(tensors runs/one/model.safetensors) <(tensors runs/resumed/model.safetensors) 2>&1)"
 : >out
 for system in bare ${RICCI_ROOTS:-}; do
   place=$(mktemp -d -p "$system/tmp") || exit 1
