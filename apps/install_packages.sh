@@ -47,6 +47,8 @@ echo "extracting into build-arm64/root: $extracted"
 mkdir -p "${root%/root}"
 "${as_root[@]}" mmdebstrap --quiet --variant=extract --architectures=arm64 "--include=${extracted// /,}" \
   "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$root" >/dev/null
+# qemu looks for every file in the root first, and only this machine has devices.
+"${as_root[@]}" rm -rf "$root"/{dev,tmp}
 # Links with absolute targets, such as libm.so, must stay inside the root.
 find "$root" -lname '/*' | while read -r link; do "${as_root[@]}" ln -sfrn "$root$(readlink "$link")" "$link"; done
 echo "$extracted" | "${as_root[@]}" tee "$root/extracted" >/dev/null

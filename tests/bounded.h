@@ -27,7 +27,7 @@ struct Bound {
 };
 inline constexpr double kWaiting = 10;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(RICCI_UNDER_QEMU)
 inline constexpr int kSanitizerShare = 10;  // the share of time and memory
 #else
 inline constexpr int kSanitizerShare = 1;
