@@ -21,7 +21,7 @@ constexpr bool kAlignedValues = false;
 
 template <class A, int Bytes> struct Vectors {
   static constexpr int kLanes = Bytes / static_cast<int>(sizeof(A));
-  static constexpr int kRegisters = Bytes == 64 ? 32 : Bytes == 32 ? 16 : kBaselineRegisters;
+  static constexpr int kRegisters = Bytes == 16 ? kBaselineRegisters : Bytes / 2;
   static constexpr int kRows = kRegisters / 4;  // number of rows, of two vectors each, that fit into the registers
   typedef A Vector __attribute__((vector_size(Bytes), aligned(kAlignedValues ? Bytes : sizeof(A))));
   typedef A Stored __attribute__((vector_size(Bytes), aligned(sizeof(A))));  // a vector in a tensor
