@@ -1,4 +1,4 @@
-// Switches between fibers in assembly. The portable ucontext also saves the signal mask, with a system call, and is about 20 times slower.
+// Switches between fibers in assembly. ucontext also saves the signal mask, with a system call, and is about 20 times slower.
 #include "cuda/emulator/fiber.h"
 
 #include <sys/mman.h>
@@ -15,7 +15,6 @@
 #define ACROSS_FIBERS
 #endif
 
-#ifndef RICCI_EMULATOR_UCONTEXT
 // Saves on the old stack the registers that a function must preserve, and restores them from the new one. For a new fiber, `first_frame`
 // stores zeros as its registers and its first function as the return address.
 #ifdef __aarch64__
@@ -83,7 +82,6 @@ static void* first_frame(uintptr_t end_of_stack, void (*entry)()) {
   top[kReturnWord] = reinterpret_cast<void*>(entry);
   return top;
 }
-#endif
 
 namespace emu {
 namespace {
@@ -108,15 +106,7 @@ void Fiber::prepare(const Stack& new_stack, void (*entry)()) {
     own_thread_ = true;
   }
 #endif
-#ifdef RICCI_EMULATOR_UCONTEXT
-  getcontext(&context_);
-  context_.uc_stack.ss_sp = stack.bottom;
-  context_.uc_stack.ss_size = stack.bytes - stack.offset;
-  context_.uc_link = nullptr;
-  makecontext(&context_, entry, 0);
-#else
   stack_pointer_ = first_frame(reinterpret_cast<uintptr_t>(stack.bottom + stack.bytes - stack.offset), entry);
-#endif
 }
 
 void Fiber::adopt() {
@@ -130,14 +120,10 @@ ACROSS_FIBERS void Fiber::change(Fiber& current, Fiber& next) {
 #if RICCI_TSAN
   __tsan_switch_to_fiber(next.thread_, __tsan_switch_to_fiber_no_sync);
 #endif
-#ifdef RICCI_EMULATOR_UCONTEXT
-  swapcontext(&current.context_, &next.context_);
-#else
   ricci_emulator_switch(&current.stack_pointer_, next.stack_pointer_);
-#endif
 }
 
-#if RICCI_ASAN || RICCI_TSAN || defined(RICCI_EMULATOR_UCONTEXT)
+#if RICCI_ASAN || RICCI_TSAN
 ACROSS_FIBERS void Fiber::switch_to(Fiber& current, Fiber& next) {
 #if RICCI_ASAN
   __sanitizer_start_switch_fiber(&current.fake_stack_, next.stack.bottom, next.stack.bytes);

@@ -50,7 +50,7 @@ doubled=$(uniq -d "$work/defined" | grep -E "^($(paste -sd '|' <<<"$ops"))\(")
 # Some tests are built from the sources that they test, without the library.
 strong() { awk -v in_path="$1" -v not_in="$2" '$1 ~ in_path && (not_in == "" || $1 !~ not_in) && $2 ~ /^[TDBR]$/ && $3 != "main" { print $3 }' "$work/symbols" | sort -u; }
 strong '/ricci_[a-z_]*_objects' '' >"$work/library"
-strong '/ricci-' 'portable|toolkit|ricci-(bounded|mutants)' >"$work/programs"
+strong '/ricci-' 'toolkit|ricci-(bounded|mutants)' >"$work/programs"
 [ "$(wc -l <"$work/library")" -gt 1000 ] && [ -s "$work/programs" ] || fault 'too few symbols were found'
 both=$(comm -12 "$work/library" "$work/programs" | c++filt)
 [ -z "$both" ] || fault 'defined by a program and by the library:' "$both"
