@@ -53,7 +53,7 @@ narrower() { if "$build/ricci-train" --version | grep -q '^CPU  *neon$'; then ec
 # Limits of every program call: seconds of processor time, ten times that for waiting, and mebibytes of memory. as_user: a command before
 # it.
 seconds=60 mebibytes=1024 as_user=()
-[ -z "${QEMU_LD_PREFIX:-}" ] || seconds=1200 mebibytes=8192
+[ -z "${QEMU_LD_PREFIX:-}" ] || seconds=1200 mebibytes=16384
 
 # run PROGRAM ARGUMENT ...: stdout to the file out, stderr to err; returns the exit code of ricci-PROGRAM.
 run() { "${as_user[@]}" "$build/ricci-bounded" $seconds $mebibytes "$build/ricci-$1" "${@:2}" >out 2>err </dev/null; }
