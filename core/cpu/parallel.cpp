@@ -36,7 +36,7 @@ void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("isb");  // takes about as long as x86-64's pause; `yield` takes one cycle
+  asm volatile("isb");  // empties the pipeline; most processors ignore `yield`
 #else
   std::this_thread::yield();
 #endif
