@@ -32,9 +32,9 @@ Optimizer::Optimizer(std::vector<Parameter*> parameters, const OptimizerConfig& 
     if (moments.v && state.row_blocks.empty()) state.v = zeros_like(p->unrounded());
   }
   for (const auto& [pattern, factor] : config_.lr_of)
-    each_match("lr_of", pattern, "trained parameter", parameters_, [&](size_t i) { states_[i].lr_factor = factor; });
+    each_match("lr_of", pattern, "trained parameter", parameters_, [&, lr = factor](size_t i) { states_[i].lr_factor = lr; });
   for (const auto& [pattern, factor] : config_.decay_of)
-    each_match("decay_of", pattern, "trained parameter", parameters_, [&](size_t i) { states_[i].decay_factor = factor; });
+    each_match("decay_of", pattern, "trained parameter", parameters_, [&, decay = factor](size_t i) { states_[i].decay_factor = decay; });
 }
 
 // The row counts of the matrices that the optimizer updates as full matrices, as Muon does with the linear maps of blocks. Such a parameter
