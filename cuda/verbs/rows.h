@@ -34,10 +34,11 @@ struct LoopRow {
     for (int64_t i = 0; i < n; ++i) f(i);
   }
   template <class F> HD auto sum(F f) const {
-    if (n <= kLongest) return sum_of(0, n, f);
-    decltype(f(int64_t{0})) total = 0;
-    for (int64_t begin = 0; begin < n; begin += kLongest) total += sum_of(begin, min(begin + kLongest, n), f);
-    return total;
+    if (n <= kShort) return sum_of(0, n, f);
+    const int64_t longest = longest_part();
+    double total = 0;
+    for (int64_t begin = 0; begin < n; begin += longest) total += sum_of(begin, min(begin + longest, n), f);
+    return static_cast<decltype(f(int64_t{0}))>(total);
   }
   template <class F> HD auto max(F f) const {
     using T = decltype(f(int64_t{0}));
@@ -53,7 +54,14 @@ struct LoopRow {
   template <class F, class... Ts> HD void each_piece(F f, const Ts*... rows) const;  // cuda/verbs/pieces.h
 
  private:
-  static constexpr int64_t kLongest = 65536;  // elements of a partial sum; a longer one would have larger rounding errors
+  // Elements of a partial sum; a longer one would have larger rounding errors. Wide vectors divide them among more lanes.
+  static constexpr int64_t kShort = 512, kLong = 65536;
+  static int64_t longest_part() {
+#ifdef RICCI_WIDE_LOOPS
+    if (cpu_isa() > Isa::baseline) return kLong;
+#endif
+    return kShort;
+  }
   template <class F> HD static auto sum_of(int64_t begin, int64_t end, F f) {
     decltype(f(begin)) total = 0;
 #pragma omp simd reduction(+ : total)
