@@ -13,6 +13,7 @@
 
 #include "core/files/checksum.h"
 #include "core/memory/memory.h"
+#include "cuda/device/device.h"
 #include "tests/bounded.h"
 #include "tests/data/files.h"
 
@@ -37,7 +38,7 @@ std::string tensor_json(const std::string& dtype, const std::string& shape, cons
   return R"({"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
 }
 
-template <class T> Tensor tensor_of(const Shape& shape, const std::vector<T>& values) {
+template <class T> Tensor make_tensor(const Shape& shape, const std::vector<T>& values) {
   Tensor t(shape, dtype_of<T>);
   REQUIRE(t.size() == static_cast<int64_t>(values.size()));
   if (!values.empty()) std::memcpy(t.raw(), values.data(), values.size() * sizeof(T));
@@ -54,10 +55,10 @@ std::vector<std::pair<std::string, Tensor>> samples() {
   const float nan = std::bit_cast<float>(0x7fc12345u), inf = std::numeric_limits<float>::infinity();
   std::vector<bf16> halves;
   for (int i = 0; i < 3; ++i) halves.push_back(bf16(1.0f / static_cast<float>(i + 3)));
-  return {{"blocks.0.weight", tensor_of<float>({2, 3}, {1.5f, -0.0f, nan, inf, -inf, 1e-45f})},
-      {"half", tensor_of<bf16>({3, 1, 1}, halves)}, {"ids", tensor_of<int64_t>({2}, {INT64_MIN, INT64_MAX})},
-      {"loss", tensor_of<double>({}, {0.1})}, {"none", tensor_of<float>({0, 5}, {})},
-      {"odd \"name\" \n é", tensor_of<double>({1, 1, 1, 1, 1, 1}, {std::nan("7")})}};
+  return {{"blocks.0.weight", make_tensor<float>({2, 3}, {1.5f, -0.0f, nan, inf, -inf, 1e-45f})},
+      {"half", make_tensor<bf16>({3, 1, 1}, halves)}, {"ids", make_tensor<int64_t>({2}, {INT64_MIN, INT64_MAX})},
+      {"loss", make_tensor<double>({}, {0.1})}, {"none", make_tensor<float>({0, 5}, {})},
+      {"odd \"name\" \n é", make_tensor<double>({1, 1, 1, 1, 1, 1}, {std::nan("7")})}};
 }
 
 // The error when a file of these bytes is opened, without the path.
@@ -102,7 +103,7 @@ TEST_CASE("safetensors: every dtype comes back bit for bit, from aligned data") 
   std::string padding;
   for (; padding.size() < 8; padding += "x") {  // for every length of the header
     NamedTensors tensors = samples();
-    tensors.emplace_back(padding, tensor_of<bf16>({1}, {bf16(2.0f)}));
+    tensors.emplace_back(padding, make_tensor<bf16>({1}, {bf16(2.0f)}));
     save_safetensors(folder / "a", tensors, metadata);
     const std::string bytes = read_file(folder / "a");
     uint64_t length = 0;
@@ -122,13 +123,13 @@ TEST_CASE("safetensors: every dtype comes back bit for bit, from aligned data") 
 
 TEST_CASE("safetensors: views are written like copies, and equal input gives equal bytes") {
   const ScratchFolder folder;
-  const Tensor all = tensor_of<float>({3, 2}, {1, 2, 3, 4, 5, 6});
+  const Tensor all = make_tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6});
   save_safetensors(folder / "a", {{"rows", all.rows(1, 2)}, {"flat", all.reshaped({6})}});
   save_safetensors(folder / "b", {{"rows", all.rows(1, 2)}, {"flat", all.reshaped({6})}});
   CHECK(read_file(folder / "a") == read_file(folder / "b"));
   const SafetensorsFile file(folder / "a");
-  check_same(file.load("rows"), tensor_of<float>({2, 2}, {3, 4, 5, 6}));
-  check_same(file.load("flat"), tensor_of<float>({6}, {1, 2, 3, 4, 5, 6}));
+  check_same(file.load("rows"), make_tensor<float>({2, 2}, {3, 4, 5, 6}));
+  check_same(file.load("flat"), make_tensor<float>({6}, {1, 2, 3, 4, 5, 6}));
 }
 
 TEST_CASE("safetensors: a type that tensors do not have hides only its own tensor") {
@@ -179,11 +180,11 @@ TEST_CASE("safetensors: F16 and BF16 are read as f32") {
   CHECK(wrong == 0);
 
   const std::string path = folder / "others";
-  save_safetensors(path, {{"b", tensor_of<bf16>({3}, {bf16(1.5f), bf16(-0.25f), bf16(3e38f)})}, {"f", tensor_of<float>({2}, {7, -1})},
-                             {"i", tensor_of<int64_t>({1}, {3})}});
+  save_safetensors(path, {{"b", make_tensor<bf16>({3}, {bf16(1.5f), bf16(-0.25f), bf16(3e38f)})}, {"f", make_tensor<float>({2}, {7, -1})},
+                             {"i", make_tensor<int64_t>({1}, {3})}});
   const SafetensorsFile others(path);
-  check_same(others.load_f32("b"), tensor_of<float>({3}, {1.5f, -0.25f, static_cast<float>(bf16(3e38f))}));
-  check_same(others.load_f32("f"), tensor_of<float>({2}, {7, -1}));
+  check_same(others.load_f32("b"), make_tensor<float>({3}, {1.5f, -0.25f, static_cast<float>(bf16(3e38f))}));
+  check_same(others.load_f32("f"), make_tensor<float>({2}, {7, -1}));
   CHECK(error_of([&] { others.load_f32("i"); }) == path + ": tensor 'i' is I64, expected F32, BF16 or F16");
 }
 
@@ -361,10 +362,10 @@ TEST_CASE("safetensors: a file that is cut short or overwritten while it is open
 TEST_CASE("safetensors: tensors on a device are copied to the CPU one at a time, and give the same file") {
   const ScratchFolder folder;
   save_safetensors(folder / "a", some_tensors());
-  const auto copy_to = [](Device device, const Tensor& t) {  // the emulated device has the memory of the CPU
-    const Tensor copy(t.shape(), t.dtype(), device);
-    std::memcpy(copy.raw(), t.raw(), static_cast<size_t>(t.bytes()));
-    return copy;
+  const auto copy_to = [](Device device, const Tensor& t) {
+    const Tensor on_device(t.shape(), t.dtype(), device);
+    copy(on_device, t);
+    return on_device;
   };
   NamedTensors on_device;
   for (const auto& [name, tensor] : some_tensors()) on_device.emplace_back(name, copy_to(Device::cuda_emulated, tensor));
