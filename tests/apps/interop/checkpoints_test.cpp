@@ -144,9 +144,9 @@ TEST_CASE("Hugging Face: the tokenizer of a folder in a form that only transform
 // Expected values: AutoTokenizer.from_pretrained(FOLDER)(text) of transformers 5.24. It ignores add_bos_token if a tokenizer.json exists.
 TEST_CASE("Hugging Face: the template in tokenizer.json decides about the token that starts a text") {
   const std::string a = R"({"Sequence":{"id":"A","type_id":0}})", b = R"({"SpecialToken":{"id":"|","type_id":0}})";
-  for (const auto& [single, first] :
-      {std::pair(a, -1), {b + "," + a, 0}, {b + "," + a + "," + b, 0}, {a + "," + b, -1}, {std::string(), -1}})
+  for (const auto& expected : {std::pair(a, -1), {b + "," + a, 0}, {b + "," + a + "," + b, 0}, {a + "," + b, -1}, {std::string(), -1}})
     for (const char* const keys : {"", R"(,"add_bos_token":true)", R"(,"add_bos_token":false)", R"(,"add_eos_token":true)"}) {
+      const std::string& single = expected.first;
       CAPTURE(single);
       CAPTURE(keys);
       const Copy copy("gpt2");
@@ -159,6 +159,6 @@ TEST_CASE("Hugging Face: the template in tokenizer.json decides about the token 
                                                      R"("model":{"type":"BPE","vocab":{"a":1,"b":2},"merges":[]}})");
       copy.folder.write("theirs/tokenizer_config.json", std::string(R"({"bos_token":"|","eos_token":"|")") + keys + "}");
       import_hugging_face(copy.theirs(), copy.folder / "run", {});
-      CHECK(RunFolder::open(copy.folder / "run").tokenizer()->marks().first == first);
+      CHECK(RunFolder::open(copy.folder / "run").tokenizer()->marks().first == expected.second);
     }
 }
