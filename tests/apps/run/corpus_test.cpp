@@ -148,15 +148,19 @@ TEST_CASE("documents: shards have their own end, and a key about it is refused o
 
 TEST_CASE("vocabularies: a text that yields fewer tokens than asked for gives a smaller one, with a line") {
   const ThreeDocuments documents;
-  for (const auto& [kind, asked, size] : {std::tuple{"bpe", 100'000, 258}, {"bpe", 258, 258}, {"word", 50, 3}}) {
-    INFO(kind << " " << asked);
-    const TrainConfig config = documents.config("jsonl", {std::string("tokenizer=") + kind, "model.vocab=" + std::to_string(asked)});
+  struct Vocabulary {
+    const char* kind;
+    int64_t asked, size;
+  };
+  for (const Vocabulary& v : {Vocabulary{"bpe", 100'000, 258}, {"bpe", 258, 258}, {"word", 50, 3}}) {
+    INFO(v.kind << " " << v.asked);
+    const TrainConfig config = documents.config("jsonl", {std::string("tokenizer=") + v.kind, "model.vocab=" + std::to_string(v.asked)});
     const Corpus corpus = open_corpus(config);
     check_vocab(config, *corpus.tokenizer);
-    CHECK(model_config(config, corpus.tokenizer.get()).vocab == size);
+    CHECK(model_config(config, corpus.tokenizer.get()).vocab == v.size);
     const std::string line = format_message("model.vocab: {} instead of {}: this text has no more tokens for {}\n",
-        {size, asked == 100'000 ? "100,000" : std::to_string(asked), kind});
-    CHECK(describe_corpus(config, corpus) == (asked == size ? "" : line));
+        {v.size, v.asked == 100'000 ? "100,000" : std::to_string(v.asked), v.kind});
+    CHECK(describe_corpus(config, corpus) == (v.asked == v.size ? "" : line));
   }
   const auto refused = [&](const std::vector<std::string>& keys) {
     return test::bounded_error([&] {

@@ -440,7 +440,7 @@ TEST_CASE("vectors: whole corpora in GPT-2's tokens" * doctest::test_suite("need
     for_each_encoded({TextSource(path)}, *gpt2, [&](const DocumentPiece&, std::span<const int64_t> ids) {
       for (const int64_t id : ids) (packed += static_cast<char>(id & 0xff)) += static_cast<char>(id >> 8);
     });
-    INFO(name);
+    INFO(path);
     CHECK(static_cast<int64_t>(packed.size()) == 2 * total.at("tokens").get<int64_t>());
     CHECK(sha256_of(scratch.write("ids", packed)) == text(total, "sha256_u16le"));
   }
