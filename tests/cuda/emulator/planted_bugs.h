@@ -111,7 +111,7 @@ template <bool loads> struct WarpInstructionFromTwoLines {
   }
 };
 
-// The last block to finish adds up the numbers of all blocks, with or without the fence.
+// The last block to finish adds up the numbers of all blocks, with or without fences: before the atomic add, and before the reads.
 template <bool fence> struct LastBlockSums {
   float *parts, *sum;
   unsigned* arrived;
@@ -123,6 +123,7 @@ template <bool fence> struct LastBlockSums {
     if (threadIdx.x == 0) last[0] = atomicAdd(arrived, 1u) + 1 == gridDim.x;
     __syncthreads();
     if (!last[0] || threadIdx.x != 0) return;
+    if (fence) __threadfence();
     for (unsigned i = 0; i < gridDim.x * blockDim.x; ++i) *sum += parts[i];
   }
 };
