@@ -84,7 +84,7 @@ while read -r words; do
   for name in named runs/named; do
     rm -rf runs/from exported
     run ${words//named/$name} || verdict "$words: $name" "exit code $?"
-    sed -E "s#(runs/)?named#NAME#g; s#[0-9.,]+ (s|ms|tokens/s|(second|minute)s?)\b##g; s#  +# #g; /process/d" out >"${name/\//-}.out"
+    sed -E "s#(runs/)?named#NAME#g; s#[0-9]+ (second|minute)s? *#AGE #; s#\bage +#age #; s#[0-9.,]+ (s|ms|tokens/s)\b##g; /process/d" out >"${name/\//-}.out"
     verdict "$words: no word of C++" "$(grep -E 'bad_|std::|basic_|filesystem error|terminate|vector::|stoi|stoll|exception' out err)"
   done
   same 'both are alike' named.out runs-named.out

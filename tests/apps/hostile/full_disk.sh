@@ -22,6 +22,7 @@ accept 'a text and a cache with room' train tiny.yaml data=many.txt name=roomy
 XDG_CACHE_HOME=$PWD/small run train tiny.yaml data=many.txt name=cramped
 verdict 'a cache without room' "$([ $? = 0 ] && [ "$(grep -c '' err)" = 1 ] && grep -qE '^warning: cannot write .*/small/ricci/.*: No space left on device.*; the text is not cached: the next run will encode it again$' err || echo no)"
 verdict 'is passed over' "$(cmp runs/{roomy,cramped}/model.safetensors 2>&1; [ -d small/ricci ] || echo 'not tried'; ls -A small/ricci | grep -v '^tokenizer-')"
+for tokenizer in small/ricci/tokenizer-*; do verdict 'but a tokenizer that fits is complete' "$(diff -r "$tokenizer" "cache/ricci/${tokenizer##*/}" 2>&1)"; done
 
 echo "$failures failed"
 exit $((failures > 0))
