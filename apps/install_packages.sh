@@ -36,7 +36,8 @@ fi
 # Registers qemu as the interpreter of programs for ARM. Containers without privileges cannot.
 binfmt=/proc/sys/fs/binfmt_misc
 if [ ! -e $binfmt/qemu-aarch64 ]; then
-  "${as_root[@]}" sh -c "[ -e $binfmt/register ] || mount -t binfmt_misc binfmt_misc $binfmt; update-binfmts --enable qemu-aarch64" >/dev/null 2>&1 || true
+  [ -e $binfmt/register ] || "${as_root[@]}" mount -t binfmt_misc binfmt_misc $binfmt 2>/dev/null || true
+  "${as_root[@]}" update-binfmts --enable qemu-aarch64 >/dev/null 2>&1 || true
 fi
 root=$(dirname "$0")/../build-arm64/root
 before=$(cat "$root/extracted" 2>/dev/null) || true

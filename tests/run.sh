@@ -59,7 +59,7 @@ for preset in "${presets[@]}"; do
     export RICCI_TEST_ALL=1
   fi
   if [ "$preset" = arm64 ]; then
-    # These do not run the programs, need this machine's compiler, need system calls that qemu emulates differently, or take many minutes.
+    # Tests that do not run the programs, need this machine's compiler, make system calls fail, or take many minutes under qemu.
     left_out+=(-E '^(house|mutants|gpu|library|apps/hostile)/|^apps/(readme|tour|bench)$')
     export QEMU_LD_PREFIX=$PWD/build-arm64/root
   fi

@@ -88,7 +88,7 @@ namespace {
 
 constexpr size_t kStacksPerMap = 32;
 constexpr size_t kStackBytes = RICCI_ASAN || RICCI_TSAN ? 256 * 1024 : 64 * 1024;
-const size_t kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE)), kEach = kStackBytes + kPage;  // on ARM, a page can have 64 KiB
+const size_t kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE)), kEach = kStackBytes + kPage;  // 4 KiB or, on some ARM systems, 64
 
 }  // namespace
 
