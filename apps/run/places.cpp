@@ -63,8 +63,9 @@ std::string new_run(const std::string& path_or_name) {
 }
 
 std::string folder_name(const std::string& path) {
-  std::error_code ignored;
-  const std::string name = fs::weakly_canonical(path, ignored).filename().string();
+  std::error_code error;
+  const fs::path found = fs::weakly_canonical(path, error);
+  const std::string name = (error ? fs::path(path).lexically_normal() : found).filename().string();
   return name.empty() ? path : name;
 }
 
