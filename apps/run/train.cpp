@@ -206,7 +206,7 @@ int train(const RunOptions& options) {
     const double seconds = take_steps(ranks, run, config, corpus, *feed, validation, model, optimizer, state);
     if (run) {
       run->save_model(model, state.step);
-      run->prune();
+      run->tidy();
       write_output(STDOUT_FILENO, closing_line(*run, state, seconds) + "\n");
     }
   } catch (...) {
