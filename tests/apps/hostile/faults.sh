@@ -57,7 +57,7 @@ commands[resume]+=' tokenizer=bpe model.vocab=264'
 # The number of lines on stderr, without lines that a comparison copies from its training runs, and without warnings: they give the reason
 # before the comparison names the run. A training run without its cache prints that first.
 told() {
-  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|[0-9,]+ tokens to train|step [0-9]|saved after|ricci train: |warning: )' err; else grep -vcE '^warning: .*; the text is not cached' err; fi
+  if [ $name = compare ]; then grep -vcE '^(run [0-9]|runs/|warmup: |the learning rate ends |[0-9,]+ tokens to train|step [0-9]|saved after|ricci train: |warning: )' err; else grep -vcE '^warning: .*; the text is not cached' err; fi
 }
 
 # faulty KIND AT WAY: the command in the folder work, with a fault.
@@ -73,7 +73,12 @@ faulty() {
   [ -e met ]
 }
 again() { (cd work && "$build/ricci-bounded" 60 2048 "$build/ricci-${command[0]}" "${command[@]:1}" >../out 2>../err </dev/null); }
-unfinished() { find work cache tmp -name '.*.tmp-*' -o -path 'tmp/?*'; for store in cache/ricci/*; do [ ! -d "$store" ] || [ -e "$store/shard-00000.tokens" ] || [ -e "$store/text" ] || echo "$store"; done; }
+unfinished() {
+  find work cache tmp -name '.*.tmp-*' -o -path 'tmp/?*'
+  for store in cache/ricci/*; do
+    [ ! -d "$store" ] || [ -e "$store/shard-00000.tokens" ] || [ -e "$store/text" ] || echo "$store"
+  done
+}
 # The earlier files that are neither old nor new; the file `now` lists their state.
 spoilt() {
   awk -v files=1 'FILENAME == "now" { now[$2] = $1; next } FILENAME == "expected" { after[$2] = $1; next }
@@ -94,7 +99,8 @@ fault_of() {
   elif [ "$3 $code" != 'die 137' ]; then
     echo "exit code $code: $(head -3 err | xargs)"
   fi
-  left=$(unfinished)
+  # A folder of the cache that could not be locked stays empty: another program may be about to use it.
+  left=$(unfinished | grep -vxF "$(find cache -mindepth 2 -type d -empty)")
   [ -z "$left" ] || [ "$may_leave" ] || echo "left over: $left ($first)"
   left=$(spoilt)
   [ -z "$left" ] || echo "spoilt: $left"
