@@ -43,7 +43,7 @@ std::optional<TrainConfig> share_config(Ranks& ranks, const std::optional<RunFol
   }
   sent = ranks.from_first(sent);
   if (finished) {
-    run->tidy();
+    run->prune();
     write_output(STDOUT_FILENO, describe_finished(*run, *finished));
   }
   if (sent == kFinished) return {};

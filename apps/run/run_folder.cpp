@@ -246,8 +246,7 @@ void RunFolder::note_failure(const std::string& where) const {
   }
 }
 
-void RunFolder::tidy() const {
-  remove_file(path_of(kFailureFile));
+void RunFolder::prune() const {
   const Checkpoints all = checkpoints();
   if (std::ssize(all.steps()) <= config_.keep_checkpoints) return;
   if (const auto newest = all.newest_sound(warn)) all.prune(read_train_state(*newest), config_.keep_checkpoints);

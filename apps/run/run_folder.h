@@ -82,7 +82,7 @@ class RunFolder {
   void save(Model& model, Optimizer& optimizer, const TrainState& state) const;  // writes a checkpoint and removes older ones
   void save_model(Model& model, int64_t step) const;
   void note_failure(const std::string& where) const;  // "step 3"; empty before the first step
-  void tidy() const;                                  // removes what an earlier start left: old checkpoints, failed.txt
+  void prune() const;                                 // removes old checkpoints that a killed run left
 
   // Opens the file of weights(), also during training. Errors: the checkpoint does not exist; the file is damaged; the weights do not match
   // config.yaml or tokenizer.json.

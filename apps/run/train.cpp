@@ -201,17 +201,20 @@ int train(const RunOptions& options) {
   }
 
   // ---- Steps
-  try {
+  {
     const Interrupt interrupt;
-    const double seconds = take_steps(ranks, run, config, corpus, *feed, validation, model, optimizer, state);
-    if (run) {
-      run->save_model(model, state.step);
-      run->tidy();
+    double seconds = 0;
+    try {
+      seconds = take_steps(ranks, run, config, corpus, *feed, validation, model, optimizer, state);
+      if (run) run->save_model(model, state.step);
+    } catch (...) {
+      if (run) run->note_failure(ranks.where());
+      throw;
+    }
+    if (run) {  // all is saved: a failure is not one of the run
+      run->prune();
       write_output(STDOUT_FILENO, closing_line(*run, state, seconds) + "\n");
     }
-  } catch (...) {
-    if (run) run->note_failure(ranks.where());
-    throw;
   }
   const bool is_interrupted = !is_over(config, state) || state.awaits_evaluation;
   if (run && !is_interrupted && writes_samples(config)) write_output(STDOUT_FILENO, sample_block(config, corpus, model, state.step));
