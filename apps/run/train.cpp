@@ -211,7 +211,7 @@ int train(const RunOptions& options) {
       if (run) run->note_failure(ranks.where());
       throw;
     }
-    if (run) {  // all is saved: a failure is not one of the run
+    if (run) {  // after the last save, a failure is not noted
       run->prune();
       write_output(STDOUT_FILENO, closing_line(*run, state, seconds) + "\n");
     }

@@ -224,7 +224,7 @@ long_steps() {
     begin 2 "${slow[@]}"
     await "[ \$(last_saved) -gt $before ] || ! kill -0 $background 2>/dev/null"
     sleep "$(awk "BEGIN { print 0.3 + 1.3 * $RANDOM / 32768 }")"
-    # During a step: just after a save, a request ends the run without another step.
+    # Just after a save, a request would end the run without another step.
     await '[ -z "$(find runs/slow/checkpoints -newermt "0.3 seconds ago")" ]'
     seen=$(last_saved)
     if [ $((number % 4)) = 0 ]; then kill -KILL $(ours) 2>/dev/null; else kill -USR1 $background 2>/dev/null; fi

@@ -99,7 +99,7 @@ fault_of() {
   elif [ "$3 $code" != 'die 137' ]; then
     echo "exit code $code: $(head -3 err | xargs)"
   fi
-  # A folder of the cache that could not be locked stays empty: another program may be about to use it.
+  # A folder of the cache that cannot be locked stays empty, since another program could be using it.
   left=$(unfinished | grep -vxF "$(find cache -mindepth 2 -type d -empty)")
   [ -z "$left" ] || [ "$may_leave" ] || echo "left over: $left ($first)"
   left=$(spoilt)
